@@ -1,0 +1,39 @@
+# `make demo` and `make test` set up what is missing, in .venv, and need nothing but Python 3.11 to 3.13 with venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+
+.PHONY: demo test test-slow check docs clean
+
+demo: $(VENV)/.ready
+	$(BIN)/asreader demo --out runs/demo
+
+test: check
+	$(BIN)/python -m pytest -q -n $(CORES) -m "not slow"
+
+test-slow: $(VENV)/.ready-to-develop
+	$(BIN)/python -m pytest -q -m slow
+
+check: $(VENV)/.ready-to-develop
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.ready-to-develop
+	$(BIN)/python docs/write_cli.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "asreader needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV) || (echo "python venv is missing: on Debian, apt install python3-venv" >&2; rm -rf $(VENV); exit 1)
+
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.ready-to-develop: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	touch $(VENV)/.ready $@

@@ -1,0 +1,5 @@
+"""python -m asreader -> the command line."""
+
+from asreader.cli import main
+
+main()

@@ -1,0 +1,52 @@
+"""What a person gets for a question: the answer, its rivals and where in the text they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asreader.data.example import Sentence
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A candidate with its share of the support and its positions among the document's words."""
+
+    word: str
+    probability: float
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The best-supported candidate, or None where no candidate stands in the document. Best candidates come first."""
+
+    answer: str | None
+    confidence: float
+    candidates: tuple[Choice, ...]
+    question: Sentence
+    document: tuple[Sentence, ...]
+    attention: tuple[float, ...]
+
+    @property
+    def tokens(self) -> Sentence:
+        """The words of the document, one for each number of `attention`."""
+        return tuple(word for sentence in self.document for word in sentence)
+
+    def as_json(self, top: int | None = None) -> dict[str, object]:
+        """The document that `asreader answer --json` and the server give."""
+        return {
+            "answer": self.answer,
+            "confidence": self.confidence,
+            "candidates": [
+                {"word": choice.word, "probability": choice.probability, "positions": list(choice.positions)}
+                for choice in self.candidates[:top]
+            ],
+            "tokens": list(self.tokens),
+            "attention": list(self.attention),
+        }
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        from asreader import highlight
+
+        return highlight.html(self)

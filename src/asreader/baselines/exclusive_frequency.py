@@ -1,0 +1,17 @@
+"""Answers with the most frequent candidate that the question does not name itself (Hermann et al. 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asreader.data.example import Example
+from asreader.data.occurrences import occurrences
+
+
+def scores(example: Example) -> Sequence[float]:
+    """How often each candidate occurs in the document; 0 if it occurs in the question."""
+    words = example.words
+    return [
+        0.0 if occurrences(example.question, candidate) else float(len(occurrences(words, candidate)))
+        for candidate in example.choices
+    ]

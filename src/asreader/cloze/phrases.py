@@ -1,0 +1,171 @@
+"""Fact -> words: the ways to tell each kind of fact, the sentences that tell nothing, and the ways to ask.
+
+A phrase is words with the slots PERSON, OTHER, OBJECT and PLACE. Questions use other wording than the telling does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asreader.data.example import Sentence
+
+SLOTS = ("PERSON", "OTHER", "OBJECT", "PLACE")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A kind of question: which facts it is about, the slot it asks for, how often it is chosen, its phrases."""
+
+    verb: str
+    asked: str
+    weight: int
+    phrases: tuple[Sentence, ...]
+
+
+def _lines(text: str) -> tuple[Sentence, ...]:
+    """One phrase a line -> phrases as words."""
+    return tuple(tuple(line.split()) for line in text.strip().splitlines())
+
+
+OPENERS = _lines(
+    """
+    Then
+    Soon
+    Later
+    After that ,
+    A little later ,
+    Before noon ,
+    """
+)
+
+TELLING: dict[str, tuple[Sentence, ...]] = {
+    "wait": _lines(
+        """
+        PERSON was in the PLACE .
+        PERSON waited in the PLACE .
+        PERSON sat alone in the PLACE .
+        In the PLACE PERSON hummed a tune .
+        """
+    ),
+    "go": _lines(
+        """
+        PERSON walked to the PLACE .
+        PERSON went into the PLACE .
+        To the PLACE PERSON went next .
+        Into the PLACE PERSON came , a little out of breath .
+        """
+    ),
+    "take": _lines(
+        """
+        PERSON took the OBJECT .
+        PERSON picked up the OBJECT .
+        PERSON found the OBJECT and took it along .
+        The OBJECT PERSON picked up was heavier than it looked .
+        The OBJECT pleased PERSON , who took it along .
+        """
+    ),
+    "drop": _lines(
+        """
+        PERSON left the OBJECT in the PLACE .
+        PERSON put the OBJECT down in the PLACE .
+        In the PLACE PERSON put down the OBJECT .
+        The OBJECT PERSON put down stayed in the PLACE .
+        """
+    ),
+    "give": _lines(
+        """
+        PERSON gave the OBJECT to OTHER .
+        PERSON handed OTHER the OBJECT .
+        To OTHER PERSON gave the OBJECT .
+        OTHER was given the OBJECT by PERSON .
+        The OBJECT PERSON had brought was now given to OTHER .
+        `` The OBJECT is yours , '' PERSON told OTHER , who took it gladly .
+        """
+    ),
+    "meet": _lines(
+        """
+        PERSON met OTHER in the PLACE .
+        PERSON greeted OTHER .
+        `` Good day , OTHER ! '' said PERSON .
+        PERSON and OTHER talked for a while in the PLACE .
+        """
+    ),
+}
+"""How each kind of fact is told."""
+
+ASIDES = _lines(
+    """
+    PERSON felt a little sleepy .
+    PERSON whistled an old song .
+    PERSON was in a very good mood .
+    PERSON laughed at the clouds .
+    PERSON was taller than OTHER .
+    PERSON and OTHER had the same birthday .
+    PERSON was an old friend of OTHER .
+    PERSON often dreamed about the OBJECT .
+    PERSON asked who had made the OBJECT .
+    PERSON told a tale about the OBJECT .
+    PERSON liked the PLACE best in winter .
+    PERSON drew a picture of the PLACE .
+    PERSON had once told OTHER about the PLACE .
+    PERSON had once told OTHER about the OBJECT .
+    Rain fell on the PLACE .
+    Two swallows flew over the PLACE .
+    A grey cat slept near the PLACE .
+    The wind blew from the PLACE to the PLACE .
+    There was an old song about the OBJECT and the PLACE .
+    The OBJECT was very old .
+    Nobody knew how much the OBJECT was worth .
+    A brown dog liked the smell of the OBJECT .
+    The OBJECT was smaller than the OBJECT .
+    """
+)
+"""Sentences that change nothing: weather, moods, animals, talk."""
+
+ASKING: dict[str, Asking] = {
+    "giver": Asking("give", "PERSON", 14, _lines("""
+        The OBJECT came to OTHER from XXXXX .
+        OTHER got the OBJECT from XXXXX .
+        """)),
+    "receiver": Asking("give", "OTHER", 14, _lines("""
+        The OBJECT went from PERSON to XXXXX .
+        XXXXX got the OBJECT from PERSON .
+        """)),
+    "gift": Asking("give", "OBJECT", 6, _lines("""
+        OTHER got the XXXXX from PERSON .
+        PERSON let OTHER have the XXXXX .
+        """)),
+    "taker": Asking("take", "PERSON", 20, _lines("""
+        The OBJECT was collected by XXXXX .
+        XXXXX collected the OBJECT .
+        """)),
+    "taken": Asking("take", "OBJECT", 6, _lines("""
+        PERSON collected the XXXXX .
+        The XXXXX was collected by PERSON .
+        """)),
+    "dropper": Asking("drop", "PERSON", 10, _lines("""
+        The OBJECT was laid down by XXXXX .
+        XXXXX laid down the OBJECT .
+        """)),
+    "dropped": Asking("drop", "PLACE", 14, _lines("""
+        PERSON laid the OBJECT down in the XXXXX .
+        The OBJECT was laid down by PERSON in the XXXXX .
+        """)),
+    "holder": Asking("hold", "PERSON", 10, _lines("""
+        At the end XXXXX is holding the OBJECT .
+        The OBJECT belongs to XXXXX in the end .
+        """)),
+    "object_place": Asking("lie", "PLACE", 6, _lines("""
+        The OBJECT is now in the XXXXX .
+        The OBJECT is in the XXXXX at the end .
+        """)),
+    "person_place": Asking("stand", "PLACE", 4, _lines("""
+        PERSON is now in the XXXXX .
+        PERSON is in the XXXXX at the end .
+        """)),
+    "last_in": Asking("enter", "PERSON", 4, _lines("""
+        The last person to enter the PLACE was XXXXX .
+        XXXXX was the last to enter the PLACE .
+        """)),
+}  # fmt: skip
+"""What is asked, by kind. The verbs hold, lie, stand and enter are facts about the end that no sentence tells."""

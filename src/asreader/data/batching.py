@@ -1,0 +1,210 @@
+"""encoded store -> Batches: padded tensors with every candidate's mentions in the document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from asreader.data.entities import borrowed, redrawn
+from asreader.data.store import Store
+from asreader.data.vocabulary import GAP_ROW, PADDING_ROW, SEPARATOR_ROW, UNKNOWN, Vocabulary
+
+Numbers = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Padded sequences of embedding rows; a mask is True at real words."""
+
+    rows: Int[Tensor, "B T"]
+    mask: Bool[Tensor, "B T"]
+    lengths: Int[Tensor, " B"]  # stays on the CPU, where packing wants it
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """I(w, d) of equation 2 as pairs: candidate number b * C + c is mentioned at position number b * T + t."""
+
+    candidates: Int[Tensor, " M"]
+    positions: Int[Tensor, " M"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded Examples as tensors. `answers` holds a place among the candidates, or -1."""
+
+    document: Words
+    question: Words
+    readable: Bool[Tensor, "B T"]  # where attention may go: the document without a question put before it
+    candidates: Int[Tensor, "B C"]  # rows, for readers that compare vectors
+    eligible: Bool[Tensor, "B C"]  # False: padding, an empty candidate, a further copy of one
+    mentions: Mentions
+    answers: Int[Tensor, " B"]
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on a device."""
+        moved: dict[str, Any] = {field.name: _moved(getattr(self, field.name), device) for field in fields(self)}
+        return Batch(**moved)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """One Example in rows of a vocabulary, unpadded."""
+
+    document: Numbers
+    question: Numbers
+    candidates: Numbers
+    eligible: NDArray[np.bool_]
+    mention_candidates: NDArray[np.intp]
+    mention_positions: NDArray[np.intp]
+    answer: int
+    start: int  # of the document proper: words before it are the question's
+
+
+class Batcher:
+    """Makes Batches of a store for one vocabulary."""
+
+    def __init__(
+        self, store: Store, vocabulary: Vocabulary, *, question_first: bool = False, anonymise: float = 0.0
+    ) -> None:
+        self.store = store
+        self.vocabulary = vocabulary
+        self.question_first = question_first
+        self.anonymise = anonymise
+        self._rows = vocabulary.rows(store.lexicon)
+
+    def encoded(self, number: int, table: Numbers | None = None) -> Encoded:
+        """One Example of the store as rows, with the mentions of its candidates; `table` replaces the words' rows."""
+        document, question = self.store.document(number), self.store.questions[number]
+        candidates = self.store.candidates(number, document)
+        heads = np.array([self._head(int(candidate)) for candidate in candidates], np.int32)
+        words = np.concatenate([document, question, heads])
+        rows = borrowed(words, (self._rows if table is None else table)[words], self.vocabulary)
+        document_rows, question_rows, candidate_rows = np.split(rows, [len(document), len(document) + len(question)])
+        distinct, first = np.unique(candidates, return_index=True)
+        eligible = np.zeros(len(candidates), np.bool_)
+        eligible[first] = True
+        eligible &= np.array([self.store.phrases.get(int(name)) != () for name in candidates], np.bool_)
+        mentioned, positions = self._mentions(document, distinct, first)
+        start = 0
+        if self.question_first:
+            document_rows = np.concatenate([question_rows, [SEPARATOR_ROW], document_rows]).astype(np.int32)
+            start = len(question) + 1
+        place = first[distinct == self.store.answers[number]]
+        answer = int(place[0]) if len(place) else -1
+        return Encoded(
+            document_rows, question_rows, candidate_rows, eligible, mentioned, positions + start, answer, start
+        )
+
+    def _head(self, candidate: int) -> int:
+        """The word whose vector stands for a candidate: the last one of several (a surname, a noun)."""
+        words = self.store.phrases.get(candidate)
+        return words[-1] if words else candidate
+
+    def _mentions(
+        self, document: Numbers, distinct: Numbers, first: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Pairs (candidate, position). A position supports each candidate whose words, side by side, cover it."""
+        place = np.searchsorted(distinct, document).clip(max=max(len(distinct) - 1, 0))
+        hits = np.flatnonzero(distinct[place] == document) if len(distinct) else np.zeros(0, np.intp)
+        mentioned, positions = [first[place[hits]]], [hits]
+        for name, candidate in zip(distinct, first, strict=True):
+            words = self.store.phrases.get(int(name))
+            if words and len(words) <= len(document):
+                windows = np.lib.stride_tricks.sliding_window_view(document, len(words))
+                starts = np.flatnonzero((windows == words).all(axis=1))
+                covered = np.unique(starts[:, None] + np.arange(len(words)))
+                mentioned.append(np.full(len(covered), candidate, np.intp))
+                positions.append(covered)
+        return np.concatenate(mentioned), np.concatenate(positions)
+
+    def batch(self, numbers: Sequence[int] | NDArray[np.integer], redraw: np.random.Generator | None = None) -> Batch:
+        """A Batch of these Examples; `redraw` deals the anonymous rows anew (training only)."""
+        table = self._rows if redraw is None else self._forgetful(redraw)
+        examples = [self.encoded(int(number), table) for number in numbers]
+        document = _padded([example.document for example in examples])
+        question = _padded([example.question for example in examples])
+        candidates = _padded([example.candidates for example in examples])
+        if redraw is not None:
+            dealt = redrawn(self.vocabulary, redraw)
+            document, question, candidates = dealt[document], dealt[question], dealt[candidates]
+        width, choices = document.shape[1], candidates.shape[1]
+        lengths = np.array([len(example.document) for example in examples])
+        starts = np.array([example.start for example in examples])
+        column = np.arange(width)
+        mask = column < lengths[:, None]
+        eligible = np.zeros((len(examples), choices), np.bool_)
+        for row, example in enumerate(examples):
+            eligible[row, : len(example.eligible)] = example.eligible
+        question_lengths = np.array([len(example.question) for example in examples])
+        return Batch(
+            document=_words(document, mask, lengths),
+            question=_words(question, np.arange(question.shape[1]) < question_lengths[:, None], question_lengths),
+            readable=torch.from_numpy(mask & (column >= starts[:, None])),
+            candidates=torch.from_numpy(candidates.astype(np.int64)),
+            eligible=torch.from_numpy(eligible),
+            mentions=_flat_mentions(examples, width, choices),
+            answers=torch.from_numpy(np.array([example.answer for example in examples])),
+        )
+
+    def _forgetful(self, generator: np.random.Generator) -> Numbers:
+        """The words' rows with a random share of the known words made unknown."""
+        if not self.anonymise:
+            return self._rows
+        forgotten = (self._rows > GAP_ROW) & (generator.random(len(self._rows)) < self.anonymise)
+        return np.where(forgotten, np.int32(UNKNOWN), self._rows)
+
+    def by_length(self, size: int) -> Iterator[NDArray[np.intp]]:
+        """All Examples in batches of like length: for evaluation, where the order does not matter."""
+        order = np.argsort(self.store.lengths, kind="stable")
+        for start in range(0, len(order), size):
+            yield order[start : start + size]
+
+
+def plan(
+    lengths: NDArray[np.integer], numbers: NDArray[np.intp], *, size: int, prefetch: int, seed: int, epoch: int
+) -> list[NDArray[np.intp]]:
+    """The batches of one epoch, a pure function of seed and epoch, so that a resumed run meets the same ones.
+
+    Appendix A of the paper: reshuffled every epoch; `prefetch` batches at a time are sorted by document length.
+    """
+    shuffled = np.random.default_rng([seed, epoch]).permutation(numbers)
+    batches = []
+    for start in range(0, len(shuffled), size * prefetch):
+        chunk = shuffled[start : start + size * prefetch]
+        chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
+        batches += [chunk[place : place + size] for place in range(0, len(chunk), size)]
+    return batches
+
+
+def _padded(sequences: Sequence[Numbers]) -> Numbers:
+    padded = np.full((len(sequences), max(1, *map(len, sequences))), PADDING_ROW, np.int32)
+    for row, sequence in enumerate(sequences):
+        padded[row, : len(sequence)] = sequence
+    return padded
+
+
+def _words(rows: Numbers, mask: NDArray[np.bool_], lengths: NDArray[np.integer]) -> Words:
+    return Words(torch.from_numpy(rows.astype(np.int64)), torch.from_numpy(mask), torch.from_numpy(lengths))
+
+
+def _flat_mentions(examples: Sequence[Encoded], width: int, choices: int) -> Mentions:
+    candidates = [row * choices + example.mention_candidates for row, example in enumerate(examples)]
+    positions = [row * width + example.mention_positions for row, example in enumerate(examples)]
+    return Mentions(torch.from_numpy(np.concatenate(candidates)), torch.from_numpy(np.concatenate(positions)))
+
+
+def _moved(value: Tensor | Words | Mentions, device: torch.device) -> Tensor | Words | Mentions:
+    if isinstance(value, Words):
+        rows, mask = value.rows.to(device, non_blocking=True), value.mask.to(device, non_blocking=True)
+        return Words(rows, mask, value.lengths)
+    if isinstance(value, Mentions):
+        return Mentions(*(_moved(pairs, device) for pairs in (value.candidates, value.positions)))  # type: ignore[arg-type]
+    return value.to(device, non_blocking=True)

@@ -1,0 +1,53 @@
+"""One cloze question in words: the Example that every format yields and everything else consumes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+GAP = "XXXXX"
+"""The one word that marks the blank in a question, whatever the source wrote (@placeholder, ____, XXXXX)."""
+
+Sentence = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A document (sentences of words), a question with a GAP, candidates in the data's own order, the answer.
+
+    Without `candidates` every distinct word of the document is one (see `proposed`). An answer need not be
+    among the candidates or in the document: it is then counted as missed, never dropped in silence.
+    """
+
+    id: str
+    document: tuple[Sentence, ...]
+    question: Sentence
+    candidates: tuple[str, ...] = ()
+    answer: str | None = None
+
+    @property
+    def words(self) -> Sentence:
+        """The document as one run of words."""
+        return tuple(chain.from_iterable(self.document))
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The candidates given or, without any, those proposed from the document."""
+        return self.candidates or proposed(self.document)
+
+
+def proposed(document: tuple[Sentence, ...]) -> tuple[str, ...]:
+    """Every distinct word of the document that holds a letter or digit, in order of appearance."""
+    distinct = dict.fromkeys(chain.from_iterable(document))
+    return tuple(word for word in distinct if word != GAP and any(map(str.isalnum, word)))
+
+
+def problem(example: Example) -> str | None:
+    """Why this cannot be a question, or None: the rules that every format applies. Words never hold white space."""
+    if not any(example.document):
+        return "the document is empty"
+    if not example.question:
+        return "the question is empty"
+    if example.candidates and example.answer is not None and example.answer not in example.candidates:
+        return f"the answer {example.answer!r} is not among the candidates"
+    return None

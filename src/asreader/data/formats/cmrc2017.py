@@ -1,0 +1,74 @@
+"""CMRC 2017 text (Chinese) -> Examples: `N ||| words` lines, then `<qid_N> ||| question`; answers in a second file.
+
+The answers to `cloze.valid.doc_query` stand in `cloze.valid.answer` beside it, as `<qid_N> ||| word`; without that file
+the questions are unlabelled. The sentence that is asked about is also in the document, with its gap, and stays there.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from asreader.data.example import GAP, Example, problem
+from asreader.data.member import Member, records
+from asreader.errors import Fault
+
+BAR = " ||| "
+_LINE = re.compile(r"\s*(?:1|<qid_\d+>) \|\|\| ")
+
+
+def detect(name: str, head: str) -> bool:
+    """A first line with a bar; the answer file is part of the data too, though it gives no question."""
+    return bool(_LINE.match(head))
+
+
+def read(member: Member) -> Iterator[Example | Fault]:
+    """The questions of a doc_query file, numbered in its order."""
+    base = PurePosixPath(member.name).name
+    if base.endswith("answer"):
+        return
+    beside = member.sibling(base.replace("doc_query", "answer")) if "doc_query" in base else None
+    answers = _answers(beside) if beside else None
+    number = 0
+    for first, lines in records(member.lines(), _begins):
+        if filled := [line for line in lines if line.strip()]:
+            number += 1
+            try:
+                item: Example | Fault = _parsed(filled, f"{member.stem}:{number}", answers)
+            except ValueError as error:
+                item = member.fault(first, str(error))
+            yield item
+
+
+def _begins(line: str, record: list[str]) -> bool:
+    return line.startswith(f"1{BAR}") or record[-1].startswith("<")
+
+
+def _answers(member: Member) -> dict[str, str]:
+    pairs = (line.partition(BAR) for line in member.lines())
+    return {question.strip(): sys.intern(answer.strip()) for question, _, answer in pairs if answer.strip()}
+
+
+def _parsed(lines: list[str], name: str, answers: dict[str, str] | None) -> Example:
+    """The Example; ValueError says why there is none."""
+    texts = []
+    for expected, line in enumerate(lines[:-1], 1):
+        number, bar, text = line.partition(BAR)
+        if not bar or number.strip() != str(expected):
+            raise ValueError(f"expected a line `{expected}{BAR}words`, found {line[:40]!r}")
+        texts.append(text)
+    key, bar, asked = lines[-1].partition(BAR)
+    if not bar or not key.startswith("<"):
+        raise ValueError("the document ends without a question line `<qid_N> ||| words`")
+    if GAP not in asked:
+        raise ValueError(f"the question has no {GAP}")
+    if answers is not None and key.strip() not in answers:
+        raise ValueError(f"the answer file has no answer to {key.strip()}")
+    document = tuple(tuple(map(sys.intern, text.split())) for text in texts)
+    question = tuple(map(sys.intern, asked.replace(GAP, f" {GAP} ").split()))
+    example = Example(name, document, question, (), answers[key.strip()] if answers is not None else None)
+    if reason := problem(example):
+        raise ValueError(reason)
+    return example

@@ -1,0 +1,91 @@
+"""DATA -> encoded stores: a prepared one is opened, anything else is read and encoded, in memory or into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from asreader import files
+from asreader.data.example import Example
+from asreader.data.reading import Part, Report, read
+from asreader.data.statistics import Statistics, by_part
+from asreader.data.store import Encoder, Store, is_store, open_store
+from asreader.errors import InputError
+from asreader.progress import say, watched
+
+
+def examples(
+    path: Path,
+    *,
+    split: str | None = None,
+    format: str | None = None,
+    only: str | None = None,
+    skip_bad: bool = False,
+) -> Iterator[tuple[Part, Example]]:
+    """The Examples of any DATA, under a bar; then a line for what was skipped or ignored. `split` keeps one split."""
+    report = Report()
+    found = read(path, format=format, only=only, skip_bad=skip_bad, report=report)
+    for part, example in watched(found, f"reading {path.name}"):
+        if split is None or part.split in ("", split):
+            yield part, example
+    for note in report.lines():
+        say(note)
+
+
+def labels(parts: Iterable[Part]) -> dict[Part, str]:
+    """A short name for each part: its split, with the group before it only where there are several groups."""
+    kinds = list(parts)
+    alone = len({part.group for part in kinds}) == 1
+    return {
+        part: "-".join(filter(None, ("" if alone else part.group, part.split))) or part.group or "questions"
+        for part in kinds
+    }
+
+
+def load_store(path: Path, *, split: str | None = None, format: str | None = None, skip_bad: bool = False) -> Store:
+    """A store of one split, from a prepared folder or straight from the data."""
+    if split and is_store(path / split):
+        path = path / split
+    if is_store(path):
+        return open_store(path)
+    if path.is_dir() and (inside := sorted(folder.name for folder in path.iterdir() if is_store(folder))):
+        raise InputError(f"{path}: holds several stores; name one of them: {', '.join(inside)}")
+    encoder = Encoder()
+    parts = set()
+    for part, example in examples(path, split=split, format=format, skip_bad=skip_bad):
+        parts.add(part.split)
+        encoder.add(example)
+    if not len(encoder):
+        raise InputError(f"{path}: holds no {split} questions")
+    if split is None and len(parts) > 1:
+        raise InputError(f"{path}: holds several splits ({', '.join(sorted(parts))}); choose one with --split")
+    return encoder.store()
+
+
+def prepare(
+    paths: Iterable[Path], out: Path, *, format: str | None, only: str | None, skip_bad: bool
+) -> dict[str, int]:
+    """Encode DATA into one store for each part (split, or group and split); returns the questions of each.
+
+    Nothing appears under `out` before everything is read, encoded and on the disk.
+    """
+    encoders: dict[Part, Encoder] = {}
+    with files.new_folder(out) as scratch:
+        for path in paths:
+            for part, example in examples(path, format=format, only=only, skip_bad=skip_bad):
+                if part not in encoders:
+                    (scratch / str(len(encoders))).mkdir()
+                    encoders[part] = Encoder(scratch / str(len(encoders)))
+                encoders[part].add(example)
+        names = labels(encoders)
+        for number, (part, encoder) in enumerate(encoders.items()):
+            encoder.close(about=names[part])
+            (scratch / str(number)).rename(scratch / names[part])
+    return {names[part]: len(encoder) for part, encoder in encoders.items()}
+
+
+def statistics(path: Path, *, format: str | None, only: str | None, skip_bad: bool) -> dict[str, Statistics]:
+    """Table 1 of the paper for any DATA: the figures of each part under its label."""
+    found = by_part(examples(path, format=format, only=only, skip_bad=skip_bad))
+    names = labels(found)
+    return {names[part]: figures for part, figures in found.items()}

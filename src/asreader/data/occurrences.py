@@ -1,0 +1,17 @@
+"""words + candidate -> start positions: where a candidate of one or more words stands in a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def occurrences(words: Sequence[str], candidate: str) -> list[int]:
+    """Every position at which the candidate's words stand next to each other; an empty candidate stands nowhere.
+
+    Words are compared as written. Occurrences may overlap: "ha ha" stands twice in "ha ha ha".
+    """
+    parts = candidate.split()
+    if not parts:
+        return []
+    starts = [position for position, word in enumerate(words) if word == parts[0]]
+    return [start for start in starts if list(words[start : start + len(parts)]) == parts]

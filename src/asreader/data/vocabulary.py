@@ -1,0 +1,92 @@
+"""word -> row of the embedding table; line number in vocabulary.txt = row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asreader import files
+from asreader.data.example import GAP
+from asreader.errors import InputError
+
+PADDING_ROW, GAP_ROW, SEPARATOR_ROW, FIRST_ANONYMOUS_ROW = 0, 1, 2, 3
+UNKNOWN, ENTITY = -1, -2
+"""Stand-ins in a table of rows for words that get one of the anonymous rows, example by example."""
+
+ENTITY_WORD = re.compile(r"@entity\d+")
+# Words never hold a space, so these names cannot be taken for words of a text.
+_FIXED_NAMES = ("<the padding>", "<the gap>", "<the separator>")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Rows: padding, gap, separator, `unknown` and `entities` anonymous rows, then the known words, commonest first."""
+
+    words: tuple[str, ...]
+    unknown: int
+    entities: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of rows of the embedding table."""
+        return FIRST_ANONYMOUS_ROW + self.unknown + self.entities + len(self.words)
+
+    @property
+    def unknown_rows(self) -> range:
+        """The vectors that unknown words borrow."""
+        return range(FIRST_ANONYMOUS_ROW, FIRST_ANONYMOUS_ROW + self.unknown)
+
+    @property
+    def entity_rows(self) -> range:
+        """The vectors that @entityN words borrow."""
+        return range(self.unknown_rows.stop, self.unknown_rows.stop + self.entities)
+
+    @cached_property
+    def _row(self) -> dict[str, int]:
+        return {word: row for row, word in enumerate(self.words, self.entity_rows.stop)} | {GAP: GAP_ROW}
+
+    def rows(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """Row of each word; UNKNOWN or ENTITY for words that have none of their own."""
+        known = np.fromiter((self._row.get(word, UNKNOWN) for word in words), np.int32, len(words))
+        if self.entities:
+            known[[place for place, word in enumerate(words) if ENTITY_WORD.fullmatch(word)]] = ENTITY
+        return known
+
+    def save(self, path: Path) -> None:
+        """Write vocabulary.txt."""
+        anonymous = [f"<unknown {n}>" for n in range(self.unknown)] + [f"<entity {n}>" for n in range(self.entities)]
+        files.write_text(path, "".join(f"{word}\n" for word in (*_FIXED_NAMES, *anonymous, *self.words)))
+
+
+def load(path: Path) -> Vocabulary:
+    """Read vocabulary.txt; rows that are not in the order `save` writes them are refused."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a vocabulary that can be read: {error}") from None
+    rest = lines[len(_FIXED_NAMES) :]
+    unknown = sum(line.startswith("<unknown ") for line in rest)
+    entities = sum(line.startswith("<entity ") for line in rest)
+    vocabulary = Vocabulary(tuple(rest[unknown + entities :]), unknown, entities)
+    if tuple(lines[: len(_FIXED_NAMES)]) != _FIXED_NAMES or len(set(lines)) != len(lines):
+        raise InputError(f"{path}: not a vocabulary of asreader, or damaged; take the file from the run again")
+    return vocabulary
+
+
+def build(counts: Mapping[str, int], *, min_count: int, unknown: int, extra: Iterable[str] = ()) -> Vocabulary:
+    """Known words from the training data's counts; `extra` words (of evaluation data) come in whatever their count.
+
+    Entities have no meaning of their own, so they are rows to borrow: as many as the training data has names for them.
+    """
+    frequent = {word: count for word, count in counts.items() if count >= min_count}
+    frequent |= {word: 0 for word in extra if word not in frequent}
+    entities = {word for word in (*counts, *frequent) if ENTITY_WORD.fullmatch(word)}
+    known = frequent.keys() - entities - {GAP}
+    ordered = sorted(known, key=lambda word: (-frequent[word], word))
+    return Vocabulary(tuple(ordered), max(unknown, 1), len(entities))

@@ -1,0 +1,146 @@
+"""seed -> a whole small experiment in two minutes: make stories, train, evaluate, answer, explain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from asreader import files, highlight
+from asreader.baselines import predict
+from asreader.cloze.generator import stories
+from asreader.config import Config, DataSettings, TrainSettings
+from asreader.data.example import Example
+from asreader.data.formats import jsonl
+from asreader.data.reading import read
+from asreader.data.store import encode
+from asreader.errors import InputError
+from asreader.evaluation import metrics
+from asreader.predictor import Reader
+from asreader.progress import watched
+from asreader.training import loop
+
+TRAIN, VALID = 12_000, 1_000
+SEED = 7
+WRITTEN = Path(__file__).parent / "stories" / "questions.jsonl"
+UFO = "A UFO was observed above our city in January and again in March."
+OBSERVER = "An observer has spotted a UFO in XXXXX."
+MONTHS = ("January", "February", "March", "April", "May", "June", "July")
+
+
+def demo(out: Path) -> None:
+    """Run the demonstration; its data and run stay in `out`."""
+    console = Console(highlight=False)
+    if (out / "run").exists():
+        raise InputError(f"{out}: holds a demo already; remove it or choose another --out")
+    console.rule("1  stories with questions", align="left")
+    train, valid = (_write(out / f"{name}.jsonl", count, seed) for name, count, seed in _PARTS)
+    console.print(f"{TRAIN:,} stories to learn from, {VALID:,} others to be tested on: {train}, {valid}")
+    _show_example(console, next(iter(stories(1, SEED + 1))))
+
+    console.rule("2  training", align="left")
+    run = loop.train(_settings(train, valid), out / "run")
+    reader = Reader.load(run.folder, "cpu")
+
+    console.rule("3  evaluation", align="left")
+    console.print(_scores(reader))
+
+    console.rule("4  a question on a story, and where the reader looked", align="left")
+    example = next(iter(stories(1, SEED + 1)))
+    answer = reader.answer(" ".join(example.words), " ".join(example.question), example.candidates)
+    console.print(Text("question: " + " ".join(example.question) + f"   (right: {example.answer})"))
+    console.print(highlight.terminal(answer, top=4))
+
+    console.rule("5  January or March?", align="left")
+    console.print(january_or_march(reader))
+
+    console.rule("what next", align="left")
+    console.print(
+        "Ask it about a text of your own:\n\n"
+        f"  asreader answer {run.folder} --document story.txt --question 'XXXXX gave the lantern to Marta.'\n\n"
+        f"or train on your own questions: asreader train {run.folder}/config.toml "
+        "--set data.train=FILE --set data.valid=FILE --out runs/mine",
+        soft_wrap=True,
+    )
+
+
+_PARTS = (("train", TRAIN, SEED), ("valid", VALID, SEED + 1))
+
+
+def _settings(train: Path, valid: Path) -> Config:
+    return Config(
+        data=DataSettings(train=str(train), valid=str(valid), unknown=50, anonymise=0.2),
+        reader={"name": "attention_sum", "embedding": 64, "hidden": 64},
+        train=TrainSettings(epochs=4, learning_rate=0.002, device="cpu"),
+    )
+
+
+def _write(path: Path, count: int, seed: int) -> Path:
+    with files.replacing(path) as scratch, scratch.open("w", encoding="utf-8") as file:
+        for example in watched(stories(count, seed), f"writing {path.name}", count):
+            file.write(jsonl.line(example))
+    return path
+
+
+def _show_example(console: Console, example: Example) -> None:
+    console.print(Text(" ".join(example.words), style="dim"))
+    console.print(Text(f"question: {' '.join(example.question)}\ncandidates: {', '.join(example.candidates)}"))
+
+
+def _scores(reader: Reader) -> RenderableType:
+    """The reader beside the strongest rule that learns nothing, on three kinds of questions."""
+    written = [example for _, example in read(WRITTEN)]
+    kinds = {
+        f"{VALID:,} new stories": list(stories(VALID, SEED + 1)),
+        "500 stories of unseen names": list(stories(500, SEED + 2, unseen=True)),
+        f"{len(written)} questions on prose": written,
+    }
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "reader", "95% interval", "maximum frequency", "chance"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, examples in kinds.items():
+        found = reader.evaluate(encode(examples)).scores
+        low, high = found.interval
+        rules = [f"{_baseline(rule, examples):.3f}" for rule in ("maximum_frequency", "uniform")]
+        table.add_row(name, f"{found.accuracy:.3f}", f"{low:.3f} to {high:.3f}", *rules)
+    return table
+
+
+def _baseline(name: str, examples: Iterable[Example]) -> float:
+    return metrics.scores(predict(name, examples), metrics.shared).accuracy
+
+
+def january_or_march(reader: Reader) -> RenderableType:
+    """Section 4.1 of the paper: one attention, used for a pointer sum and for a blend of word vectors.
+
+    The blend needs vectors that know the calendar: here months lie on a circle in the order of the year.
+    """
+    answer = reader.answer(UFO, OBSERVER, MONTHS)
+    pointer = {choice.word: choice.probability for choice in answer.candidates}
+    blend = blended(dict(zip(answer.tokens, answer.attention, strict=True)))
+    table = Table(box=None, pad_edge=False)
+    for column in ("", *MONTHS):
+        table.add_column(column, justify="right" if column else "left")
+    for name, shares in (("attention summed", pointer), ("vectors blended", blend)):
+        best = max(shares.values())
+        cells = [Text(f"{shares[month]:.0%}", style="bold" if shares[month] == best else "") for month in MONTHS]
+        table.add_row(name, *cells)
+    text = Text(f"{UFO} {OBSERVER}\n", style="dim")
+    grid = Table.grid()
+    for row in (text, table, Text("A sum of attention can only answer what the text says; a blend may fall between.")):
+        grid.add_row(row)
+    return grid
+
+
+def blended(attention: dict[str, float]) -> dict[str, float]:
+    """P(month) proportional to exp(r . e(month)), r the blend of the vectors of the months that are attended to."""
+    vector = {month: (math.cos(n * math.pi / 6), math.sin(n * math.pi / 6)) for n, month in enumerate(MONTHS)}
+    mass = sum(attention.get(month, 0.0) for month in MONTHS) or 1.0
+    r = [sum(attention.get(month, 0.0) / mass * vector[month][axis] for month in MONTHS) for axis in (0, 1)]
+    # Longer vectors make the same preference clearer; eight is about what training gives.
+    weights = {month: math.exp(8 * (r[0] * x + r[1] * y)) for month, (x, y) in vector.items()}
+    return {month: weight / sum(weights.values()) for month, weight in weights.items()}

@@ -1,0 +1,154 @@
+"""Predictions <-> file: what a reader said of each question, in words, keyed by the question's id."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asreader.errors import InputError
+from asreader.files import replacing
+
+ROUNDING = 1e-3
+"""How far above 1 a probability may lie: float32 sums are not exact."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prediction:
+    """The probability of each candidate, in the data's own order, beside the data's answer (None when unknown).
+
+    A candidate that is listed twice counts once: later copies, and empty candidates, are never chosen (see `real`).
+    """
+
+    id: str
+    answer: str | None
+    candidates: tuple[str, ...]
+    probabilities: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        """Any numbers -> float32 that nobody can change any more; ValueError if they are not probabilities."""
+        probabilities = np.array(self.probabilities, dtype=np.float32)
+        if probabilities.shape != (len(self.candidates),):
+            raise ValueError(f"{len(self.candidates)} candidates but probabilities of shape {probabilities.shape}")
+        if not np.all((probabilities >= 0) & (probabilities <= 1 + ROUNDING)):
+            raise ValueError("a probability does not lie between 0 and 1")
+        probabilities.setflags(write=False)
+        object.__setattr__(self, "probabilities", probabilities)
+
+    @property
+    def ranking(self) -> NDArray[np.intp]:
+        """Indices of the real candidates, most probable first; a tie is decided by the data's own order."""
+        order = np.argsort(-self.probabilities, kind="stable")
+        return order[real(self.candidates)[order]]
+
+    @property
+    def best(self) -> int:
+        """Index of the chosen candidate: the first of `ranking`, whatever the answer is."""
+        ranking = self.ranking
+        if not len(ranking):
+            raise ValueError(f"question {self.id!r} has no candidate to choose from")
+        return int(ranking[0])
+
+
+def real(candidates: Sequence[str]) -> NDArray[np.bool_]:
+    """True for the candidates that count: the first copy of each one that is not empty."""
+    first = {candidate: index for index, candidate in reversed(tuple(enumerate(candidates))) if candidate.strip()}
+    mask = np.zeros(len(candidates), dtype=np.bool_)
+    mask[list(first.values())] = True
+    return mask
+
+
+def write(path: str | os.PathLike[str], predictions: Iterable[Prediction]) -> None:
+    """Predictions -> JSONL file (.gz and .xz are compressed), all or nothing: an interrupted write leaves no trace."""
+    path = Path(path)
+    with replacing(path) as scratch, _opened(scratch, path.suffix, "wb") as file:
+        file.writelines(map(_line, _distinct(predictions)))
+
+
+def read(path: str | os.PathLike[str]) -> list[Prediction]:
+    """JSONL file (plain, .gz or .xz) -> Predictions, in the file's order."""
+    found: dict[str, Prediction] = {}
+    for number, line in enumerate(_lines(Path(path)), start=1):
+        if line.strip():
+            try:
+                prediction = _parsed(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{path}:{number}: not a line of a prediction file: {error}") from error
+            if prediction.id in found:
+                raise InputError(f"{path}:{number}: the id {prediction.id!r} occurs twice; each question has one line")
+            found[prediction.id] = prediction
+    return list(found.values())
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """File -> lines; whatever keeps it from being read to its end is the user's to mend."""
+    try:
+        with _opened(path, path.suffix, "rb") as file:
+            yield from file
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(f"{path}: cannot be read: {reason}") from error
+
+
+def _opened(path: Path, suffix: str, mode: Literal["rb", "wb"]) -> BinaryIO | gzip.GzipFile | lzma.LZMAFile:
+    """The suffix is given apart from the path, because a file being written has a passing name."""
+    if suffix == ".gz":
+        return gzip.open(path, mode)
+    if suffix == ".xz":
+        return lzma.open(path, mode)
+    return path.open(mode)
+
+
+def _distinct(predictions: Iterable[Prediction]) -> Iterator[Prediction]:
+    """Predictions as they come; one that `read` would refuse is refused before it is written."""
+    seen = set()
+    for prediction in predictions:
+        if prediction.id in seen:
+            raise InputError(f"two questions have the id {prediction.id!r}; ids must differ within a prediction file")
+        seen.add(prediction.id)
+        yield prediction
+
+
+def _line(prediction: Prediction) -> bytes:
+    """Prediction -> one line of JSON; a lone surrogate, which JSON data may hold, passes through."""
+    record = {
+        "id": prediction.id,
+        "answer": prediction.answer,
+        "candidates": prediction.candidates,
+        "probabilities": _shortest(prediction.probabilities),
+    }
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    return f"{text}\n".encode("utf-8", "surrogatepass")
+
+
+def _shortest(values: NDArray[np.float32]) -> list[float]:
+    """float32 -> the doubles with the fewest digits that read back as the same float32 (0.1, not 0.10000000149)."""
+    short = values.astype(str).astype(np.float64)
+    # Rounding twice, decimal to double to float32, may in theory miss by one: then every digit is written.
+    exact: list[float] = np.where(short.astype(np.float32) == values, short, values).tolist()
+    return exact
+
+
+def _parsed(line: bytes) -> Prediction:
+    """One line of JSON -> Prediction; ValueError says why it is none."""
+    match json.loads(line):
+        case {"id": str(id), "candidates": [*candidates], "probabilities": [*probabilities], **rest}:
+            answer = rest.get("answer")
+        case _:
+            raise ValueError('expected an object with "id" (text), "candidates" and "probabilities" (lists)')
+    if not all(isinstance(candidate, str) for candidate in candidates):
+        raise ValueError('"candidates" holds something that is not text')
+    if not all(type(probability) in (int, float) and 0 <= probability < 2 for probability in probabilities):
+        raise ValueError('"probabilities" holds something that is not a number between 0 and 1')
+    if not isinstance(answer, str | None):
+        raise ValueError('"answer" is neither text nor null')
+    return Prediction(id, answer, tuple(candidates), np.array(probabilities, dtype=np.float32))

@@ -1,0 +1,81 @@
+"""content -> file, all or nothing: what a crash, a full disk or Ctrl-C leaves behind is the old file or the new one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from asreader.errors import InputError
+
+_PART = ".part"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A scratch file beside `path` that takes its place once the block has ended without an error."""
+    with failures_named(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(_PART, f".{path.name}.", path.parent)
+        os.close(handle)
+        scratch = Path(name)
+        try:
+            yield scratch
+            scratch.chmod(0o644)
+            flush_to_disk(scratch)
+            scratch.replace(path)
+            flush_to_disk(path.parent)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A scratch folder beside `path` that becomes it at the end; an existing `path` is never touched."""
+    with failures_named(path):
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise InputError(f"{path}: exists already; remove it or choose another --out")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(_PART, f".{path.name}.", path.parent))
+        try:
+            yield scratch
+            scratch.chmod(0o755)
+            for file in sorted(scratch.rglob("*")):
+                flush_to_disk(file)
+            scratch.replace(path)
+            flush_to_disk(path.parent)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Scratch files that a kill -9 left behind."""
+    for path in folder.rglob(f".*{_PART}"):
+        path.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a text file as a whole."""
+    with replacing(path) as scratch:
+        scratch.write_text(text, encoding="utf-8", newline="\n")
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until the disk has it: a rename is only as durable as the bytes it points to."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def failures_named(path: Path) -> Iterator[None]:
+    """A disk that is full or not writable is the user's to mend: say so in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error

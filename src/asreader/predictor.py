@@ -1,0 +1,212 @@
+"""Examples -> Predictions, text -> Answer: the one inference path of validation, command line, server and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from asreader import readers
+from asreader.answer import Answer, Choice
+from asreader.data import tokenization
+from asreader.data.batching import Batch, Batcher
+from asreader.data.example import Example, Sentence, problem
+from asreader.data.store import NO_ANSWER, Store, encode
+from asreader.data.vocabulary import UNKNOWN, Vocabulary
+from asreader.errors import InputError
+from asreader.evaluation import metrics
+from asreader.evaluation.metrics import Scores
+from asreader.evaluation.predictions import Prediction
+from asreader.progress import watched
+from asreader.readers import Reading
+from asreader.run import Run
+
+BUNDLED = "bundled"
+EVALUATION_BATCH = 64
+Text = str | Sequence[str]
+"""A text, or its words."""
+
+
+class Reader:
+    """A trained reader: `Reader.load(run)`, then `answer(document, question)`, or `read(document)` to ask often."""
+
+    def __init__(
+        self,
+        network: torch.nn.Module,
+        vocabulary: Vocabulary,
+        *,
+        question_first: bool = False,
+        device: torch.device | None = None,
+        precision: torch.dtype = torch.float32,
+    ) -> None:
+        self.network = network
+        self.vocabulary = vocabulary
+        self.question_first = question_first
+        self.device = device or torch.device("cpu")
+        self.precision = precision
+
+    @classmethod
+    def load(cls, run: str | Path = BUNDLED, device: str = "auto") -> Reader:
+        """The reader of a run folder, or the bundled one."""
+        folder = Path(__file__).parent / "pretrained" if str(run) == BUNDLED else Path(run)
+        place = Run(folder)
+        settings, vocabulary = place.config(), place.vocabulary()
+        network = readers.build(settings.reader_name, vocabulary.size, settings.reader_options)
+        try:
+            network.load_state_dict(place.weights())
+        except RuntimeError as error:
+            raise InputError(f"{folder}: the weights do not fit config.toml and vocabulary.txt: {error}") from None
+        where = pick_device(device)
+        return cls(network.to(where).eval(), vocabulary, question_first=settings.data.question_first, device=where)
+
+    def answer(self, document: Text, question: Text, candidates: Sequence[str] | None = None) -> Answer:
+        """Answer one question. Without candidates every word of the document is one."""
+        return self.read(document).answer(question, candidates)
+
+    def read(self, document: Text) -> ReadDocument:
+        """Read a document once, to ask about it many times."""
+        sentences = tokenization.sentences(document) if isinstance(document, str) else (tuple(document),)
+        if not any(sentences):
+            raise InputError("the document is empty")
+        # With the question put before it, a document cannot be read without one.
+        states = None if self.question_first else self._states(sentences)
+        return ReadDocument(self, sentences, states)
+
+    def _states(self, document: tuple[Sentence, ...]) -> Tensor:
+        store = encode([Example("", document, ("?",))])
+        with torch.inference_mode():
+            batch = Batcher(store, self.vocabulary).batch([0]).to(self.device)
+            return self._network.read(batch.document)
+
+    @property
+    def _network(self) -> readers.ReaderNetwork:
+        return self.network  # type: ignore[return-value]
+
+    def readings(self, store: Store, size: int = EVALUATION_BATCH) -> Iterator[tuple[NDArray[np.intp], Batch, Reading]]:
+        """Read a whole store in batches of like length."""
+        batcher = Batcher(store, self.vocabulary, question_first=self.question_first)
+        self.network.eval()
+        for numbers in batcher.by_length(size):
+            batch = batcher.batch(numbers).to(self.device)
+            with torch.inference_mode(), self.autocast():
+                yield numbers, batch, self._network.answer(self._network.read(batch.document), batch)
+
+    def autocast(self) -> torch.autocast:
+        """The precision this reader computes in."""
+        return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
+
+    def evaluate(self, store: Store) -> Evaluation:
+        """Read every Example of a store and score the answers; ties are decided by the data's own candidate order."""
+        found: dict[int, Prediction] = {}
+        total, pointed = 0.0, 0
+        batches = -(-len(store) // EVALUATION_BATCH)
+        for numbers, batch, reading in watched(self.readings(store), "reading", batches):
+            losses = reading.losses(batch.answers)
+            total, pointed = total + float(losses.sum()), pointed + len(losses)
+            for number, probabilities in zip(numbers, reading.probabilities.cpu().numpy(), strict=True):
+                found[int(number)] = _prediction(store, int(number), probabilities)
+        return Evaluation(
+            predictions=[found[number] for number in range(len(store))],
+            loss=total / max(1, pointed),
+            answer_not_in_document=int((store.answers != NO_ANSWER).sum() - store.answerable.sum()),
+            unknown_words=self.unknown_words(store),
+        )
+
+    def unknown_words(self, store: Store) -> float:
+        """Share of the documents' words that are not in the vocabulary."""
+        unknown = self.vocabulary.rows(store.lexicon) == UNKNOWN
+        per_sentence = np.add.reduceat(unknown[store.columns["sentences"]], np.r_[0, store.sentences.ends[:-1]])
+        return float(per_sentence[store.columns["documents"]].sum() / max(1, store.lengths.sum()))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A store read by a reader: a Prediction for each Example, in its order, and what they are worth."""
+
+    predictions: list[Prediction]
+    loss: float
+    answer_not_in_document: int
+    unknown_words: float
+
+    @property
+    def scores(self) -> Scores:
+        """Accuracy and its company."""
+        return metrics.scores(
+            self.predictions,
+            answer_not_in_document=self.answer_not_in_document,
+            unknown_words=self.unknown_words,
+        )
+
+
+@dataclass(frozen=True)
+class ReadDocument:
+    """A document that a reader has read."""
+
+    reader: Reader
+    sentences: tuple[Sentence, ...]
+    states: Tensor | None
+
+    def answer(self, question: Text, candidates: Sequence[str] | None = None) -> Answer:
+        """Answer one question about it."""
+        words = tokenization.question(question) if isinstance(question, str) else tuple(question)
+        surfaces = {" ".join(tokenization.words(candidate)): candidate for candidate in candidates or ()}
+        example = Example("", self.sentences, words, tuple(surfaces))
+        if wrong := problem(example):
+            raise InputError(wrong)
+        return self._answered(example, surfaces)
+
+    def _answered(self, example: Example, surfaces: dict[str, str]) -> Answer:
+        reader = self.reader
+        batcher = Batcher(encode([example]), reader.vocabulary, question_first=reader.question_first)
+        encoded, batch = batcher.encoded(0), batcher.batch([0]).to(reader.device)
+        with torch.inference_mode():
+            states = self.states if self.states is not None else reader._network.read(batch.document)
+            reading = reader._network.answer(states, batch)
+        choices = tuple(
+            Choice(
+                surfaces.get(word, word),
+                float(probability),
+                tuple(map(int, encoded.mention_positions[encoded.mention_candidates == place] - encoded.start)),
+            )
+            for place, (word, probability) in enumerate(
+                zip(example.choices, reading.probabilities[0].tolist(), strict=True)
+            )
+        )
+        ranked = tuple(sorted(choices, key=lambda choice: -choice.probability))
+        best = ranked[0] if ranked and ranked[0].probability > 0 else None
+        return Answer(
+            answer=best.word if best else None,
+            confidence=best.probability if best else 0.0,
+            candidates=ranked,
+            question=example.question,
+            document=example.document,
+            attention=tuple(reading.attention[0, encoded.start :].tolist()),
+        )
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of this name; auto takes a GPU if there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device {name!r} cannot be used here: {str(error).splitlines()[0]}") from None
+    return device
+
+
+def _prediction(store: Store, number: int, probabilities: NDArray[np.float32]) -> Prediction:
+    candidates = store.candidates(number, store.document(number))
+    answer = int(store.answers[number])
+    return Prediction(
+        id=store.ids[number],
+        answer=None if answer == NO_ANSWER else store.lexicon[answer],
+        candidates=tuple(store.lexicon[name] for name in candidates),
+        probabilities=probabilities[: len(candidates)].astype(np.float32),
+    )

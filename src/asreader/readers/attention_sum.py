@@ -1,0 +1,53 @@
+"""Attention Sum Reader (Kadlec et al., ACL 2016): attention over the document, summed for each candidate."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from asreader.data.batching import Batch, Words
+from asreader.kernels.gru import BidirectionalGRU
+from asreader.kernels.pointer_sum import pointer_sum
+from asreader.readers import Reading
+
+
+class AttentionSum(nn.Module):
+    """e, f and g of section 3: one look-up table, a document encoder and a question encoder."""
+
+    def __init__(
+        self, vocabulary: int, *, embedding: int = 128, hidden: int = 128, normalise: str = "document"
+    ) -> None:
+        super().__init__()
+        if normalise not in ("document", "candidates"):
+            raise ValueError(f"normalise is 'document' or 'candidates', not {normalise!r}")
+        self.normalise = normalise
+        self.embed = nn.Embedding(vocabulary, embedding)
+        self.document_encoder = BidirectionalGRU(embedding, hidden)
+        self.question_encoder = BidirectionalGRU(embedding, hidden)
+        nn.init.uniform_(self.embed.weight, -0.1, 0.1)
+
+    def read(self, document: Words) -> Float[Tensor, "B T states"]:
+        """f_i(d): every word in the context of the whole document."""
+        states: Tensor = self.document_encoder(self.embed(document.rows), document)[0]
+        return states
+
+    def answer(self, document: Float[Tensor, "B T states"], batch: Batch) -> Reading:
+        """Equations 1 and 2, with P over the whole document or over the candidates alone."""
+        _, question = self.question_encoder(self.embed(batch.question.rows), batch.question)
+        log_attention = attention(document, question, batch)
+        support = pointer_sum(log_attention, batch.mentions, batch.candidates.shape[1])
+        if self.normalise == "candidates":
+            # A question none of whose candidates stands in the document has no distribution: all stay at -inf.
+            support = torch.where(support.isfinite(), support - support.logsumexp(-1, keepdim=True), -torch.inf)
+        return Reading(log_attention.exp(), support)
+
+
+def attention(
+    document: Float[Tensor, "B T states"], question: Float[Tensor, "B states"], batch: Batch
+) -> Float[Tensor, "B T"]:
+    """Equation 1: log s_i, a softmax over the document's positions, padding excluded."""
+    full = torch.promote_types(document.dtype, torch.float32)  # bfloat16 scores would blur the softmax
+    with torch.autocast(document.device.type, enabled=False):
+        scores = torch.einsum("bth,bh->bt", document.to(full), question.to(full))
+    return scores.masked_fill(~batch.readable, -torch.inf).log_softmax(dim=-1)

@@ -1,0 +1,121 @@
+"""a run: the folder that training writes and everything else reads; the only code that knows its file names."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+import asreader
+from asreader import config, files
+from asreader.config import Config
+from asreader.data import vocabulary
+from asreader.data.vocabulary import Vocabulary
+from asreader.errors import InputError
+
+
+@dataclass(frozen=True)
+class Run:
+    """config.toml vocabulary.txt weights.safetensors state.safetensors metrics.jsonl predictions/ card.md and more."""
+
+    folder: Path
+
+    def exists(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.folder / "config.toml").is_file()
+
+    def begin(self, settings: Config, words: Vocabulary) -> None:
+        """Write what is fixed for the run; config.toml comes last and makes it one."""
+        words.save(self.folder / "vocabulary.txt")
+        files.write_text(self.folder / "environment.json", json.dumps(environment(), indent=1) + "\n")
+        self.save_config(settings)
+
+    def save_config(self, settings: Config) -> None:
+        """Write config.toml."""
+        files.write_text(self.folder / "config.toml", settings.toml())
+
+    def config(self) -> Config:
+        """The settings of the run."""
+        if not self.exists():
+            raise InputError(f"{self.folder}: not a run (no config.toml); `asreader train` makes one")
+        return config.load(self.folder / "config.toml")
+
+    def vocabulary(self) -> Vocabulary:
+        """The words of the run."""
+        return vocabulary.load(self.folder / "vocabulary.txt")
+
+    def save_weights(self, weights: Mapping[str, Tensor], about: Mapping[str, object]) -> None:
+        """Keep the best weights so far."""
+        _save(self.folder / "weights.safetensors", weights, about)
+
+    def weights(self) -> dict[str, Tensor]:
+        """The best weights."""
+        return _load(self.folder / "weights.safetensors")[0]
+
+    def save_state(self, tensors: Mapping[str, Tensor], about: Mapping[str, object]) -> None:
+        """Keep all that training needs to go on from here."""
+        _save(self.folder / "state.safetensors", tensors, about)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """What `save_state` kept, or None before the first time."""
+        path = self.folder / "state.safetensors"
+        return _load(path) if path.is_file() else None
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object a line: losses while training, scores of validations."""
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        """The same for TensorBoard."""
+        return self.folder / "tensorboard"
+
+    def predictions(self, name: str) -> Path:
+        """A prediction file of the run."""
+        return self.folder / "predictions" / f"{name}.jsonl"
+
+    def save_card(self, text: str) -> None:
+        """Write card.md."""
+        files.write_text(self.folder / "card.md", text)
+
+
+def environment() -> dict[str, str]:
+    """What the run was made with."""
+    return {
+        "asreader": asreader.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "machine": f"{platform.system()} {platform.machine()}",
+        "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
+    }
+
+
+def _save(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, object]) -> None:
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with files.replacing(path) as scratch:
+        try:
+            safetensors.torch.save_file(plain, scratch, metadata={"about": json.dumps(about)})
+        except safetensors.SafetensorError as error:  # how this library reports a full disk
+            raise InputError(f"{path}: cannot be written: {error}") from None
+
+
+def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get("about", "{}"))
+            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118 - not a dict
+    except FileNotFoundError:
+        raise InputError(f"{path}: missing; was the run trained? `asreader train ... --resume` goes on") from None
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: damaged ({error}); train the run again or take it from a copy") from None

@@ -1,0 +1,53 @@
+"""results -> tables for a person's terminal; programs take --json instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+from asreader.data.statistics import Statistics
+from asreader.evaluation.metrics import Scores
+
+
+def show(thing: RenderableType) -> None:
+    """Print to stdout, without colour where it is not a terminal."""
+    Console(highlight=False).print(thing)
+
+
+def statistics(parts: Mapping[str, Statistics]) -> Table:
+    """Table 1 of the paper: one column a split."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for label in parts:
+        table.add_column(label, justify="right")
+    rows = {
+        "questions": lambda part: f"{part.questions:,}",
+        "max candidates": lambda part: f"{part.candidates.max:,}",
+        "mean candidates": lambda part: f"{part.candidates.mean:.1f}",
+        "mean document words": lambda part: f"{part.document_tokens.mean:,.2f}",
+        "min to max": lambda part: f"{part.document_tokens.min:,} to {part.document_tokens.max:,}",
+        "mean question words": lambda part: f"{part.question_tokens.mean:.2f}",
+        "vocabulary": lambda part: f"{part.vocabulary:,}",
+        "vocabulary, case folded": lambda part: f"{part.vocabulary_lowercase:,}",
+        "answer not in document": lambda part: f"{part.answers_not_in_document:,}",
+    }
+    for name, cell in rows.items():
+        table.add_row(name, *map(cell, parts.values()))
+    return table
+
+
+def scores(found: Scores) -> Table:
+    """What `evaluate` shows."""
+    low, high = found.interval
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("questions", f"{found.questions:,}")
+    table.add_row("accuracy", f"{found.accuracy:.4f}  (95% interval {low:.4f} to {high:.4f})")
+    for top, share in found.accuracy_at.items():
+        if top > 1:
+            table.add_row(f"answer in the best {top}", f"{share:.4f}")
+    table.add_row("answer not in document", f"{found.answer_not_in_document:,}")
+    if found.unknown_words is not None:
+        table.add_row("unknown words", f"{found.unknown_words:.2%}")
+    return table

@@ -1,0 +1,290 @@
+"""(Examples, settings) -> run: the paper's training on one device, stoppable at any moment and resumable exactly.
+
+What happens at a step is a pure function of the settings, the step and the weights: batches and redrawn rows come from
+generators seeded by (seed, epoch, batch), so a resumed run needs no generator's state to equal an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import torch
+from rich.progress import Progress, TaskID
+from torch import Tensor
+
+from asreader import files, readers
+from asreader.config import Config
+from asreader.data import vocabulary as vocabularies
+from asreader.data.batching import Batcher, plan
+from asreader.data.loading import load_store
+from asreader.data.store import Store
+from asreader.data.vocabulary import Vocabulary
+from asreader.errors import InputError
+from asreader.evaluation import predictions
+from asreader.predictor import Reader, pick_device
+from asreader.progress import bar, say
+from asreader.run import Run
+from asreader.training.card import card
+from asreader.training.journal import Journal
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where training stands. The next batch is number `batch` of epoch `epoch`."""
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    best: float | None = None
+    best_step: int = 0
+    validations_without_best: int = 0
+
+
+def train(settings: Config, folder: Path, *, resume: bool = False) -> Run:
+    """Train a run in `folder`; with `resume` go on where it stopped, however it stopped."""
+    run = Run(folder)
+    if run.exists() and not resume:
+        raise InputError(f"{folder}: holds a run already; add --resume to go on with it, or choose another --out")
+    if run.exists():
+        _refuse_other_data(run.config(), settings, folder)
+        files.remove_leftovers(folder)
+    if not settings.data.train:
+        raise InputError("data.train is not set: name the training data in [data] or with --set data.train=PATH")
+    store = _load(settings.data.train, "train", settings)
+    valid = _load(settings.data.valid, "valid", settings) if settings.data.valid else None
+    words = run.vocabulary() if run.exists() else _vocabulary(settings, store, valid)
+    training = Training(run, settings, words, store, valid)
+    if run.exists():
+        run.save_config(settings)  # [train] may have changed
+        training.restore()
+    else:
+        run.begin(settings, words)
+    training.fit()
+    return run
+
+
+def _load(path: str, split: str, settings: Config) -> Store:
+    return load_store(Path(path), split=split, format=settings.data.format or None, skip_bad=settings.data.skip_bad)
+
+
+def _refuse_other_data(old: Config, new: Config, folder: Path) -> None:
+    if old.data != replace(new.data, train=old.data.train, valid=old.data.valid) or old.reader_name != new.reader_name:
+        raise InputError(f"{folder}: [data] or [reader] differ from the run's config.toml; only [train] may change")
+    if {**old.reader_options, **new.reader_options} != old.reader_options:
+        raise InputError(f"{folder}: [reader] differs from the run's config.toml; only [train] may change")
+
+
+def _vocabulary(settings: Config, store: Store, valid: Store | None) -> Vocabulary:
+    evaluation_too = settings.data.vocabulary == "train+evaluation" and valid is not None
+    return vocabularies.build(
+        store.counts(),
+        min_count=settings.data.min_count,
+        unknown=settings.data.unknown,
+        extra=valid.counts() if evaluation_too and valid is not None else (),
+    )
+
+
+class Training:
+    """One reader in training: network, optimiser, position."""
+
+    def __init__(self, run: Run, settings: Config, words: Vocabulary, store: Store, valid: Store | None) -> None:
+        self.run, self.settings, self.store, self.valid = run, settings, store, valid
+        options, device = settings.train, pick_device(settings.train.device)
+        torch.manual_seed(options.seed)
+        network = readers.build(settings.reader_name, words.size, settings.reader_options).to(device)
+        self.reader = Reader(
+            network,
+            words,
+            question_first=settings.data.question_first,
+            device=device,
+            precision=_precision(options.precision, device),
+        )
+        fused = device.type in ("cpu", "cuda")
+        self.optimizer = torch.optim.Adam(network.parameters(), options.learning_rate, fused=fused)
+        data = settings.data
+        self.batcher = Batcher(store, words, question_first=data.question_first, anonymise=data.anonymise)
+        self.trainable = np.flatnonzero(store.answerable)
+        if not len(self.trainable):
+            raise InputError(
+                f"{settings.data.train}: no question has its answer in the document; nothing to learn from"
+            )
+        self.position = Position()
+        self._stopping = False
+
+    def fit(self) -> None:
+        """Train to the end or until stopped; then predict the validation data with the best weights."""
+        self._introduce()
+        with (
+            _stop_signals(self._stop),
+            Journal(self.run, self.settings, self.position.step) as journal,
+            bar() as progress,
+        ):
+            while not self.finished:
+                self._epoch(journal, progress)
+        self._conclude()
+
+    @property
+    def finished(self) -> bool:
+        """Not kept but worked out, so that a finished run goes on when `epochs` or `patience` are raised."""
+        options = self.settings.train
+        return self.position.epoch >= options.epochs or self.position.validations_without_best >= options.patience
+
+    def _introduce(self) -> None:
+        parameters = sum(parameter.numel() for parameter in self.reader.network.parameters())
+        dropped = len(self.store) - len(self.trainable)
+        say(
+            f"{self.settings.reader_name}: {parameters:,} weights, {self.reader.vocabulary.size:,} rows; "
+            f"{len(self.trainable):,} questions"
+            + (f" ({dropped:,} without their answer in the document are left out)" if dropped else "")
+            + f"; on {self.reader.device}, {str(self.reader.precision).removeprefix('torch.')}"
+        )
+
+    def _epoch(self, journal: Journal, progress: Progress) -> None:
+        options, place = self.settings.train, self.position
+        batches = plan(
+            self.store.lengths,
+            self.trainable,
+            size=options.batch,
+            prefetch=options.prefetch,
+            seed=options.seed,
+            epoch=place.epoch,
+        )
+        task = progress.add_task(f"epoch {place.epoch + 1}", total=len(batches), completed=place.batch, note="")
+        saved = time.monotonic()
+        while self.position.batch < len(batches) and not self.finished:
+            number = self.position.batch
+            loss = self._step(batches[number], number)
+            self.position = replace(self.position, batch=number + 1, step=self.position.step + 1)
+            journal.loss(self.position.step, self.position.epoch, loss, len(batches[number]))
+            self._show(progress, task, journal)
+            if options.validate_every and self.position.step % options.validate_every == 0:
+                self._validate(journal)
+                saved = time.monotonic()
+            if self._stopping or time.monotonic() - saved > options.checkpoint_seconds:
+                self.save()
+                saved = time.monotonic()
+            if self._stopping:
+                raise KeyboardInterrupt
+        progress.remove_task(task)
+        if self.position.batch >= len(batches):
+            self._end_epoch(journal)
+
+    def _step(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]], batch_number: int) -> Tensor:
+        options = self.settings.train
+        redraw = np.random.default_rng([options.seed, self.position.epoch, batch_number])
+        batch = self.batcher.batch(numbers, redraw).to(self.reader.device)
+        network: readers.ReaderNetwork = self.reader.network.train()  # type: ignore[assignment]
+        with self.reader.autocast():
+            reading = network.answer(network.read(batch.document), batch)
+        loss = reading.losses(batch.answers).mean()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.reader.network.parameters(), options.clip)
+        self.optimizer.step()
+        return loss.detach()
+
+    def _show(self, progress: Progress, task: TaskID, journal: Journal) -> None:
+        best = self.position.best
+        note = f"loss {journal.recent_loss:.3f}" if journal.recent_loss is not None else ""
+        progress.update(task, advance=1, note=note + (f"  best {best:.4f}" if best is not None else ""))
+
+    def _end_epoch(self, journal: Journal) -> None:
+        options = self.settings.train
+        last = self.position.epoch + 1 >= options.epochs
+        self.position = replace(self.position, epoch=self.position.epoch + 1, batch=0)
+        if not options.validate_every or (last and self.position.best_step == 0):
+            self._validate(journal)
+        self.save()
+
+    def _validate(self, journal: Journal) -> None:
+        """Score, keep the weights if they are the best so far, decide whether to stop."""
+        place, options = self.position, self.settings.train
+        if self.valid is None:
+            self.position = replace(place, best_step=place.step)
+            self.run.save_weights(self.reader.network.state_dict(), asdict(self.position))
+            return
+        evaluation = self.reader.evaluate(self.valid)
+        accuracy, loss = evaluation.scores.accuracy, evaluation.loss
+        goodness = accuracy if options.metric == "accuracy" else -loss
+        better = place.best is None or goodness > place.best
+        without = 0 if better else place.validations_without_best + 1
+        self.position = replace(
+            place,
+            best=goodness if better else place.best,
+            best_step=place.step if better else place.best_step,
+            validations_without_best=without,
+        )
+        journal.validation(place.step, place.epoch, accuracy=accuracy, loss=loss, best=better)
+        say(f"step {place.step:,}: validation accuracy {accuracy:.4f}, loss {loss:.4f}" + (" *" if better else ""))
+        if better:
+            self.run.save_weights(self.reader.network.state_dict(), asdict(self.position))
+        self.save()
+
+    def save(self) -> None:
+        """Write all that `restore` needs, in one file that is replaced as a whole."""
+        tensors = {f"network.{name}": tensor for name, tensor in self.reader.network.state_dict().items()}
+        for number, moments in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"adam.{number}.{name}": tensor for name, tensor in moments.items()}
+        self.run.save_state(tensors, asdict(self.position))
+
+    def restore(self) -> None:
+        """Go back to the last saved position; without one, training begins anew."""
+        kept = self.run.state()
+        if kept is None:
+            return
+        tensors, about = kept
+        self.position = Position(**about)
+        weights = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
+        self.reader.network.load_state_dict(weights)
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            if name.startswith("adam."):
+                _, number, key = name.split(".")
+                state.setdefault(int(number), {})[key] = tensor
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+        say(f"going on at step {self.position.step:,}, epoch {self.position.epoch + 1}")
+
+    def _stop(self) -> None:
+        self._stopping = True
+
+    def _conclude(self) -> None:
+        self.reader.network.load_state_dict(self.run.weights())
+        scores = None
+        if self.valid is not None:
+            evaluation = self.reader.evaluate(self.valid)
+            predictions.write(self.run.predictions("valid"), evaluation.predictions)
+            scores = evaluation.scores
+        self.run.save_card(card(self.settings, self.reader.vocabulary, len(self.trainable), scores))
+
+
+def _precision(name: str, device: torch.device) -> torch.dtype:
+    if name == "auto":
+        name = "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+    return torch.bfloat16 if name == "bfloat16" else torch.float32
+
+
+@contextmanager
+def _stop_signals(stop: object) -> Iterator[None]:
+    """Ctrl-C or a polite kill lets the batch under way end and the state be saved; a second one ends it at once."""
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    previous = {kind: signal.getsignal(kind) for kind in kinds}
+
+    def handler(kind: int, frame: FrameType | None) -> None:
+        signal.signal(kind, previous[signal.Signals(kind)])
+        assert callable(stop)
+        stop()
+
+    try:
+        for kind in kinds:
+            signal.signal(kind, handler)
+        yield
+    finally:
+        for kind in kinds:
+            signal.signal(kind, previous[kind])

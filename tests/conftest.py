@@ -1,0 +1,18 @@
+"""Every test run checks the shapes and types that the signatures promise."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+from hypothesis import HealthCheck, settings
+from jaxtyping import install_import_hook
+
+# Two workers of the test suite share two cores; more threads than that only get in each other's way.
+torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+install_import_hook(["asreader.kernels", "asreader.readers", "asreader.data.batching"], "beartype.beartype")
+
+settings.register_profile("asreader", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("asreader")

@@ -1,0 +1,130 @@
+"""The shape of the code: imports point downwards, heavy third parties have one home, files stay readable."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "asreader"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# From the ground up; a module may import its own level and those below it.
+LEVELS = (
+    ("errors", "__init__"),
+    ("plugins", "files", "config", "progress"),
+    ("data",),
+    ("cloze",),
+    ("evaluation", "kernels"),
+    ("readers", "baselines", "run"),
+    ("answer", "highlight", "tables"),
+    ("predictor",),
+    ("training", "analysis"),
+    ("demo",),
+    ("cli",),
+    ("__main__",),
+)
+LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+
+HOMES = {
+    "typer": ["cli.py"],
+    "nltk": ["data/tokenization.py"],
+    "pyarrow": ["data/formats/huggingface_cbt.py"],
+    "safetensors": ["run.py"],
+    "tomllib": ["config.py"],
+}
+
+
+def top(path: Path) -> str:
+    relative = path.relative_to(SOURCE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names a module imports anywhere, also inside functions; what only a type checker sees does not count."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    checked = [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    skipped = {id(inner) for node in checked for inner in ast.walk(node)}
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def test_every_module_has_a_level() -> None:
+    assert {top(path) for path in MODULES} - {"stories", "pretrained"} <= LEVEL.keys()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_downwards(path: Path) -> None:
+    if path == SOURCE / "__init__.py":
+        return
+    for name in imported(path):
+        parts = name.split(".")
+        if parts[0] == "asreader" and len(parts) > 1 and parts[1] in LEVEL:
+            assert LEVEL[parts[1]] <= LEVEL[top(path)], f"{path.relative_to(SOURCE)} imports {name} from above it"
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_a_third_party_has_one_home(library: str) -> None:
+    homes = [str(p.relative_to(SOURCE)) for p in MODULES if any(n.split(".")[0] == library for n in imported(p))]
+    assert homes == HOMES[library]
+
+
+def test_what_runs_without_torch_imports_no_torch() -> None:
+    code = (
+        "import sys, asreader.cli, asreader.data.loading, asreader.baselines, asreader.tables;"
+        "sys.exit('torch' in sys.modules or 'nltk' in sys.modules or 'pyarrow' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_nothing_unpickles_or_evaluates() -> None:
+    forbidden = {"pickle", "marshal", "shelve", "dill", "joblib"}
+    for path in MODULES:
+        assert not forbidden & {name.split(".")[0] for name in imported(path)}, path
+        assert not re.search(r"(?<![\w.])(eval|exec)\(|torch\.load\(|extractall\(", path.read_text(encoding="utf-8")), (
+            path
+        )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_and_functions_stay_readable(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno <= 50, f"{node.name} is longer than 50 lines"
+    if text.strip():
+        assert ast.get_docstring(ast.parse(text)) or path.name == "__init__.py"
+
+
+def test_names_explain_themselves() -> None:
+    assert not [path for path in MODULES if path.stem in {"utils", "helpers", "common", "base", "core", "manager"}]
+    getters = [path for path in MODULES if re.search(r"def _?get_", path.read_text(encoding="utf-8"))]
+    assert not getters
+
+
+def test_the_model_is_on_one_screen() -> None:
+    assert len((SOURCE / "readers" / "attention_sum.py").read_text().splitlines()) <= 60
+
+
+def test_repository_names_no_machine() -> None:
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    for name in filter(None, files):
+        path = ROOT / name
+        if path.suffix not in {".safetensors", ".png"} and path.is_file():
+            found = re.search(r"(?<![\w.])/(?:work|farm|root|home/\w+)/", path.read_text(encoding="utf-8"))
+            assert not found or path == Path(__file__), f"{name} names a machine's path"
