@@ -19,18 +19,18 @@ EXAMPLES = list(stories(20, seed=5))
 STORY = "Ana gave the apple to Bo. Bo thanked Ana and went to New York. In New York it rained."
 
 
-def reader(question_first: bool = False) -> Reader:
+def reader(question_at: str = "apart") -> Reader:
     words = build(encode(EXAMPLES).counts(), min_count=2, unknown=10)
     torch.manual_seed(1)
     network = readers.build("attention_sum", words.size, {"embedding": 6, "hidden": 5})
     for parameter in network.parameters():
         parameter.data *= 2
-    return Reader(network.eval(), words, question_first=question_first)
+    return Reader(network.eval(), words, question_at=question_at)
 
 
-@pytest.mark.parametrize("question_first", [False, True])
-def test_one_question_is_answered_as_in_a_batch(question_first: bool) -> None:
-    asked = reader(question_first)
+@pytest.mark.parametrize("question_at", ["apart", "before", "after", "around"])
+def test_one_question_is_answered_as_in_a_batch(question_at: str) -> None:
+    asked = reader(question_at)
     predictions = asked.evaluate(encode(EXAMPLES)).predictions
     for example, prediction in zip(EXAMPLES, predictions, strict=True):
         answer = asked.answer(example.words, example.question, example.candidates)
@@ -42,9 +42,9 @@ def test_one_question_is_answered_as_in_a_batch(question_first: bool) -> None:
         )
 
 
-@pytest.mark.parametrize("question_first", [False, True])
-def test_a_document_read_once_answers_like_one_read_each_time(question_first: bool) -> None:
-    asked = reader(question_first)
+@pytest.mark.parametrize("question_at", ["apart", "before", "after", "around"])
+def test_a_document_read_once_answers_like_one_read_each_time(question_at: str) -> None:
+    asked = reader(question_at)
     book = asked.read(STORY)
     for question in ("XXXXX thanked Ana.", "Bo lives in ____.", "@placeholder rained"):
         assert book.answer(question) == asked.answer(STORY, question)

@@ -234,7 +234,7 @@ def baseline(
 def answer(
     question: Annotated[str, typer.Option(help="a sentence with a gap: XXXXX, @placeholder or ___")],
     document: Annotated[str, typer.Option(help="a text file, or - for standard input", metavar="FILE|-")],
-    run: Annotated[str, typer.Argument(help="run folder; without it the bundled reader", metavar="[RUN]")] = "bundled",
+    run: Annotated[str, typer.Argument(help="run folder; without it the bundled reader", metavar="RUN")] = "bundled",
     candidates: Annotated[
         str | None, typer.Option(help="comma-separated; without it every word of the document")
     ] = None,

@@ -27,10 +27,11 @@ class DataSettings:
     min_count: int = 2  # rarer words are unknown, which is what trains the anonymous vectors
     unknown: int = 100  # anonymous vectors
     anonymise: float = 0.0  # share of the known words that a training batch treats as unknown, drawn anew each time
-    question_first: bool = False  # the document encoder reads the question, a separator, then the document
+    question_at: str = "apart"  # or before, after, around: where the document encoder meets the question as well
 
     def __post_init__(self) -> None:
         _one_of("data.vocabulary", self.vocabulary, ("train", "train+evaluation"))
+        _one_of("data.question_at", self.question_at, ("apart", "before", "after", "around"))
         _at_least("data.min_count", self.min_count, 1)
         _at_least("data.unknown", self.unknown, 1)
         if not 0 <= self.anonymise < 1:

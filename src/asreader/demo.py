@@ -75,7 +75,7 @@ def _settings(train: Path, valid: Path) -> Config:
     return Config(
         data=DataSettings(train=str(train), valid=str(valid), unknown=50, anonymise=0.2),
         reader={"name": "attention_sum", "embedding": 64, "hidden": 64},
-        train=TrainSettings(epochs=4, learning_rate=0.002, device="cpu"),
+        train=TrainSettings(epochs=6, learning_rate=0.004, patience=3, device="cpu"),
     )
 
 

@@ -40,13 +40,13 @@ class Reader:
         network: torch.nn.Module,
         vocabulary: Vocabulary,
         *,
-        question_first: bool = False,
+        question_at: str = "apart",
         device: torch.device | None = None,
         precision: torch.dtype = torch.float32,
     ) -> None:
         self.network = network
         self.vocabulary = vocabulary
-        self.question_first = question_first
+        self.question_at = question_at
         self.device = device or torch.device("cpu")
         self.precision = precision
 
@@ -62,7 +62,7 @@ class Reader:
         except RuntimeError as error:
             raise InputError(f"{folder}: the weights do not fit config.toml and vocabulary.txt: {error}") from None
         where = pick_device(device)
-        return cls(network.to(where).eval(), vocabulary, question_first=settings.data.question_first, device=where)
+        return cls(network.to(where).eval(), vocabulary, question_at=settings.data.question_at, device=where)
 
     def answer(self, document: Text, question: Text, candidates: Sequence[str] | None = None) -> Answer:
         """Answer one question. Without candidates every word of the document is one."""
@@ -73,8 +73,8 @@ class Reader:
         sentences = tokenization.sentences(document) if isinstance(document, str) else (tuple(document),)
         if not any(sentences):
             raise InputError("the document is empty")
-        # With the question put before it, a document cannot be read without one.
-        states = None if self.question_first else self._states(sentences)
+        # With the question put beside it, a document cannot be read without one.
+        states = self._states(sentences) if self.question_at == "apart" else None
         return ReadDocument(self, sentences, states)
 
     def _states(self, document: tuple[Sentence, ...]) -> Tensor:
@@ -89,7 +89,7 @@ class Reader:
 
     def readings(self, store: Store, size: int = EVALUATION_BATCH) -> Iterator[tuple[NDArray[np.intp], Batch, Reading]]:
         """Read a whole store in batches of like length."""
-        batcher = Batcher(store, self.vocabulary, question_first=self.question_first)
+        batcher = Batcher(store, self.vocabulary, question_at=self.question_at)
         self.network.eval()
         for numbers in batcher.by_length(size):
             batch = batcher.batch(numbers).to(self.device)
@@ -162,7 +162,7 @@ class ReadDocument:
 
     def _answered(self, example: Example, surfaces: dict[str, str]) -> Answer:
         reader = self.reader
-        batcher = Batcher(encode([example]), reader.vocabulary, question_first=reader.question_first)
+        batcher = Batcher(encode([example]), reader.vocabulary, question_at=reader.question_at)
         encoded, batch = batcher.encoded(0), batcher.batch([0]).to(reader.device)
         with torch.inference_mode():
             states = self.states if self.states is not None else reader._network.read(batch.document)
@@ -185,7 +185,7 @@ class ReadDocument:
             candidates=ranked,
             question=example.question,
             document=example.document,
-            attention=tuple(reading.attention[0, encoded.start :].tolist()),
+            attention=tuple(reading.attention[0, encoded.start : encoded.stop].tolist()),
         )
 
 

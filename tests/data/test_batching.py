@@ -51,18 +51,19 @@ def test_mentions_are_where_a_slow_look_finds_them(questions: list[Example]) -> 
     assert mentioned(batch) == {(row, *pair) for row, example in enumerate(questions) for pair in slowly(example)}
 
 
-@given(st.lists(examples(), min_size=1, max_size=4))
-def test_a_question_put_first_moves_the_mentions_and_cannot_be_attended_to(questions: list[Example]) -> None:
-    batch = Batcher(encode(questions), WORDS, question_first=True).batch(range(len(questions)))
-    start = [len(example.question) + 1 for example in questions]
+@given(st.lists(examples(), min_size=1, max_size=4), st.sampled_from(["before", "after", "around"]))
+def test_a_question_beside_the_document_moves_mentions_and_gets_no_attention(questions: list[Example], at: str) -> None:
+    batch = Batcher(encode(questions), WORDS, question_at=at).batch(range(len(questions)))
+    start = [len(example.question) + 1 if at != "after" else 0 for example in questions]
     slow = {(row, c, p + start[row]) for row, example in enumerate(questions) for c, p in slowly(example)}
     assert mentioned(batch) == slow
     for row, example in enumerate(questions):
-        length = start[row] + len(example.words)
-        assert batch.readable[row].tolist() == [
-            start[row] <= place < length for place in range(batch.readable.shape[1])
-        ]
-        assert batch.document.rows[row, start[row] - 1] == SEPARATOR_ROW
+        question = batch.question.rows[row, : len(example.question)].tolist()
+        stop = start[row] + len(example.words)
+        rows = batch.document.rows[row, : batch.document.lengths[row]].tolist()
+        assert rows[: start[row]] == ([*question, SEPARATOR_ROW] if at != "after" else [])
+        assert rows[stop:] == ([SEPARATOR_ROW, *question] if at != "before" else [])
+        assert batch.readable[row].tolist() == [start[row] <= n < stop for n in range(batch.readable.shape[1])]
 
 
 def test_unknown_words_stay_apart_and_are_the_same_word_everywhere() -> None:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from asreader.data.batching import Words
 from asreader.kernels.gru import BidirectionalGRU, both_directions, packed
@@ -24,7 +25,7 @@ def test_values_and_gradients_are_those_of_the_definition(
     lengths: list[int], inputs: int, hidden: int, seed: int
 ) -> None:
     torch.manual_seed(seed)
-    gru = BidirectionalGRU(inputs, hidden).double().gru
+    gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=True).double()
     for parameter in gru.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
     sequences = words(lengths)
@@ -48,17 +49,27 @@ def _generator(seed: int) -> torch.Generator:
 @pytest.mark.parametrize("lengths", [[1], [1, 1], [5], [7, 7, 7], [1, 6], [130, 1, 64]])
 def test_odd_shapes_in_single_precision(lengths: list[int]) -> None:
     torch.manual_seed(0)
-    gru, sequences = BidirectionalGRU(8, 16).gru, words(lengths)
+    gru, sequences = nn.GRU(8, 16, batch_first=True, bidirectional=True), words(lengths)
     vectors = torch.randn(len(lengths), max(lengths), 8)
     for slow, fast in zip(packed(gru, vectors, sequences), both_directions(gru, vectors, sequences), strict=True):
         torch.testing.assert_close(fast, slow, rtol=1e-5, atol=1e-6)
 
 
 def test_matrices_start_orthogonal_and_biases_at_zero() -> None:
-    gru = BidirectionalGRU(12, 12).gru
-    for name, parameter in gru.named_parameters():
+    for name, parameter in BidirectionalGRU(12, 12).named_parameters():
         if "bias" in name:
             assert not parameter.any()
         else:
             for gate in parameter.chunk(3):
                 torch.testing.assert_close(gate @ gate.T, torch.eye(12), rtol=0, atol=1e-5)
+
+
+def test_layers_read_each_other_and_look_both_ways() -> None:
+    torch.manual_seed(0)
+    stack, sequences = BidirectionalGRU(3, 4, layers=2), words([5, 2])
+    vectors = torch.randn(2, 5, 3)
+    states, last = stack(vectors, sequences)
+    lower, _ = packed(stack.layers[0], vectors, sequences)
+    upper, upper_last = packed(stack.layers[1], lower, sequences)
+    torch.testing.assert_close(states, upper, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(last, upper_last, rtol=1e-5, atol=1e-6)

@@ -18,10 +18,10 @@ from asreader.data.example import Example, Sentence
 
 T = TypeVar("T")
 
-FACTS = (10, 12)
-SENTENCES = (13, 16)
-WORDS = range(100, 171)
-PRONOUN, LONGEST_PRONOUN_CHAIN = 0.6, 2
+FACTS = (5, 7)
+SENTENCES = (9, 11)
+WORDS = range(50, 120)
+PRONOUN, LONGEST_PRONOUN_CHAIN = 0.25, 2
 OPENER = 0.25
 RIVAL = 0.5
 BYSTANDER = 0.7

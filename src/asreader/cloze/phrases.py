@@ -43,43 +43,38 @@ TELLING: dict[str, tuple[Sentence, ...]] = {
         """
         PERSON was in the PLACE .
         PERSON waited in the PLACE .
-        PERSON sat alone in the PLACE .
-        In the PLACE PERSON hummed a tune .
+        PERSON sat in the PLACE and hummed a tune .
         """
     ),
     "go": _lines(
         """
         PERSON walked to the PLACE .
-        PERSON went into the PLACE .
-        To the PLACE PERSON went next .
-        Into the PLACE PERSON came , a little out of breath .
+        PERSON went to the PLACE .
+        PERSON hurried to the PLACE , a little out of breath .
         """
     ),
     "take": _lines(
         """
         PERSON took the OBJECT .
-        PERSON picked up the OBJECT .
+        PERSON grabbed the OBJECT .
+        PERSON lifted the OBJECT with both hands .
         PERSON found the OBJECT and took it along .
-        The OBJECT PERSON picked up was heavier than it looked .
-        The OBJECT pleased PERSON , who took it along .
         """
     ),
     "drop": _lines(
         """
         PERSON left the OBJECT in the PLACE .
-        PERSON put the OBJECT down in the PLACE .
-        In the PLACE PERSON put down the OBJECT .
-        The OBJECT PERSON put down stayed in the PLACE .
+        PERSON dropped the OBJECT in the PLACE .
+        PERSON hid the OBJECT in the PLACE .
+        PERSON put the OBJECT in the PLACE for safety .
         """
     ),
     "give": _lines(
         """
         PERSON gave the OBJECT to OTHER .
-        PERSON handed OTHER the OBJECT .
-        To OTHER PERSON gave the OBJECT .
-        OTHER was given the OBJECT by PERSON .
-        The OBJECT PERSON had brought was now given to OTHER .
-        `` The OBJECT is yours , '' PERSON told OTHER , who took it gladly .
+        PERSON handed the OBJECT to OTHER .
+        PERSON passed the OBJECT to OTHER with a smile .
+        PERSON offered the OBJECT to OTHER , who took it gladly .
         """
     ),
     "meet": _lines(

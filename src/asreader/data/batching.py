@@ -42,7 +42,7 @@ class Batch:
 
     document: Words
     question: Words
-    readable: Bool[Tensor, "B T"]  # where attention may go: the document without a question put before it
+    readable: Bool[Tensor, "B T"]  # where attention may go: the document without a question put beside it
     candidates: Int[Tensor, "B C"]  # rows, for readers that compare vectors
     eligible: Bool[Tensor, "B C"]  # False: padding, an empty candidate, a further copy of one
     mentions: Mentions
@@ -65,18 +65,19 @@ class Encoded:
     mention_candidates: NDArray[np.intp]
     mention_positions: NDArray[np.intp]
     answer: int
-    start: int  # of the document proper: words before it are the question's
+    start: int  # the document proper; words before and behind it are the question's
+    stop: int
 
 
 class Batcher:
     """Makes Batches of a store for one vocabulary."""
 
     def __init__(
-        self, store: Store, vocabulary: Vocabulary, *, question_first: bool = False, anonymise: float = 0.0
+        self, store: Store, vocabulary: Vocabulary, *, question_at: str = "apart", anonymise: float = 0.0
     ) -> None:
         self.store = store
         self.vocabulary = vocabulary
-        self.question_first = question_first
+        self.question_at = question_at
         self.anonymise = anonymise
         self._rows = vocabulary.rows(store.lexicon)
 
@@ -93,14 +94,18 @@ class Batcher:
         eligible[first] = True
         eligible &= np.array([self.store.phrases.get(int(name)) != () for name in candidates], np.bool_)
         mentioned, positions = self._mentions(document, distinct, first)
-        start = 0
-        if self.question_first:
-            document_rows = np.concatenate([question_rows, [SEPARATOR_ROW], document_rows]).astype(np.int32)
-            start = len(question) + 1
+        before, behind = _beside(question_rows, self.question_at)
         place = first[distinct == self.store.answers[number]]
-        answer = int(place[0]) if len(place) else -1
         return Encoded(
-            document_rows, question_rows, candidate_rows, eligible, mentioned, positions + start, answer, start
+            document=np.concatenate([before, document_rows, behind]),
+            question=question_rows,
+            candidates=candidate_rows,
+            eligible=eligible,
+            mention_candidates=mentioned,
+            mention_positions=positions + len(before),
+            answer=int(place[0]) if len(place) else -1,
+            start=len(before),
+            stop=len(before) + len(document),
         )
 
     def _head(self, candidate: int) -> int:
@@ -137,7 +142,7 @@ class Batcher:
             document, question, candidates = dealt[document], dealt[question], dealt[candidates]
         width, choices = document.shape[1], candidates.shape[1]
         lengths = np.array([len(example.document) for example in examples])
-        starts = np.array([example.start for example in examples])
+        starts, stops = np.array([(example.start, example.stop) for example in examples]).T[..., None]
         column = np.arange(width)
         mask = column < lengths[:, None]
         eligible = np.zeros((len(examples), choices), np.bool_)
@@ -147,7 +152,7 @@ class Batcher:
         return Batch(
             document=_words(document, mask, lengths),
             question=_words(question, np.arange(question.shape[1]) < question_lengths[:, None], question_lengths),
-            readable=torch.from_numpy(mask & (column >= starts[:, None])),
+            readable=torch.from_numpy((column >= starts) & (column < stops)),
             candidates=torch.from_numpy(candidates.astype(np.int64)),
             eligible=torch.from_numpy(eligible),
             mentions=_flat_mentions(examples, width, choices),
@@ -182,6 +187,14 @@ def plan(
         chunk = chunk[np.argsort(lengths[chunk], kind="stable")]
         batches += [chunk[place : place + size] for place in range(0, len(chunk), size)]
     return batches
+
+
+def _beside(question: Numbers, at: str) -> tuple[Numbers, Numbers]:
+    """What the document encoder reads before and behind the document: the question and a separator, or nothing."""
+    separator, nothing = np.array([SEPARATOR_ROW], np.int32), np.zeros(0, np.int32)
+    before = np.concatenate([question, separator]) if at in ("before", "around") else nothing
+    behind = np.concatenate([separator, question]) if at in ("after", "around") else nothing
+    return before, behind
 
 
 def _padded(sequences: Sequence[Numbers]) -> Numbers:

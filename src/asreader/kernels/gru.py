@@ -18,10 +18,11 @@ class BidirectionalGRU(nn.Module):
     As cuDNN has it, the reset gate is applied after the recurrent product; the paper's Blocks code applied it before.
     """
 
-    def __init__(self, inputs: int, hidden: int) -> None:
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
         super().__init__()
-        self.gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=True)
-        for name, parameter in self.gru.named_parameters():
+        widths = [inputs] + [2 * hidden] * (layers - 1)
+        self.layers = nn.ModuleList(nn.GRU(width, hidden, batch_first=True, bidirectional=True) for width in widths)
+        for name, parameter in self.named_parameters():
             if "bias" in name:
                 nn.init.zeros_(parameter)
             else:  # one orthogonal matrix for each of the three gates
@@ -33,7 +34,10 @@ class BidirectionalGRU(nn.Module):
     ) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
         """The states at every word, forward || backward, and the last state of either direction."""
         read = both_directions if vectors.device.type == "cpu" else packed
-        return read(self.gru, vectors, words)
+        states, last = vectors, vectors[:, 0]
+        for gru in self.layers:
+            states, last = read(gru, states, words)
+        return states, last
 
 
 def packed(

@@ -16,15 +16,15 @@ class AttentionSum(nn.Module):
     """e, f and g of section 3: one look-up table, a document encoder and a question encoder."""
 
     def __init__(
-        self, vocabulary: int, *, embedding: int = 128, hidden: int = 128, normalise: str = "document"
+        self, vocabulary: int, *, embedding: int = 128, hidden: int = 128, layers: int = 1, normalise: str = "document"
     ) -> None:
         super().__init__()
         if normalise not in ("document", "candidates"):
             raise ValueError(f"normalise is 'document' or 'candidates', not {normalise!r}")
         self.normalise = normalise
         self.embed = nn.Embedding(vocabulary, embedding)
-        self.document_encoder = BidirectionalGRU(embedding, hidden)
-        self.question_encoder = BidirectionalGRU(embedding, hidden)
+        self.document_encoder = BidirectionalGRU(embedding, hidden, layers)
+        self.question_encoder = BidirectionalGRU(embedding, hidden, layers)
         nn.init.uniform_(self.embed.weight, -0.1, 0.1)
 
     def read(self, document: Words) -> Float[Tensor, "B T states"]:

@@ -15,11 +15,11 @@ from asreader.readers.attention_sum import attention
 class Blending(nn.Module):
     """r = sum_i s_i e(w_i); P(a') is proportional to exp(r . e(a')), for candidates in the document or not."""
 
-    def __init__(self, vocabulary: int, *, embedding: int = 128, hidden: int = 128) -> None:
+    def __init__(self, vocabulary: int, *, embedding: int = 128, hidden: int = 128, layers: int = 1) -> None:
         super().__init__()
         self.embed = nn.Embedding(vocabulary, embedding)
-        self.document_encoder = BidirectionalGRU(embedding, hidden)
-        self.question_encoder = BidirectionalGRU(embedding, hidden)
+        self.document_encoder = BidirectionalGRU(embedding, hidden, layers)
+        self.question_encoder = BidirectionalGRU(embedding, hidden, layers)
         nn.init.uniform_(self.embed.weight, -0.1, 0.1)
 
     def read(self, document: Words) -> Float[Tensor, "B T states"]:

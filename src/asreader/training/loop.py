@@ -102,14 +102,14 @@ class Training:
         self.reader = Reader(
             network,
             words,
-            question_first=settings.data.question_first,
+            question_at=settings.data.question_at,
             device=device,
             precision=_precision(options.precision, device),
         )
         fused = device.type in ("cpu", "cuda")
         self.optimizer = torch.optim.Adam(network.parameters(), options.learning_rate, fused=fused)
         data = settings.data
-        self.batcher = Batcher(store, words, question_first=data.question_first, anonymise=data.anonymise)
+        self.batcher = Batcher(store, words, question_at=data.question_at, anonymise=data.anonymise)
         self.trainable = np.flatnonzero(store.answerable)
         if not len(self.trainable):
             raise InputError(
@@ -133,8 +133,9 @@ class Training:
     @property
     def finished(self) -> bool:
         """Not kept but worked out, so that a finished run goes on when `epochs` or `patience` are raised."""
-        options = self.settings.train
-        return self.position.epoch >= options.epochs or self.position.validations_without_best >= options.patience
+        options, place = self.settings.train, self.position
+        perfect = options.metric == "accuracy" and place.best == 1.0
+        return perfect or place.epoch >= options.epochs or place.validations_without_best >= options.patience
 
     def _introduce(self) -> None:
         parameters = sum(parameter.numel() for parameter in self.reader.network.parameters())

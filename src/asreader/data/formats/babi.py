@@ -2,7 +2,8 @@
 
 `1 Mary moved to the bathroom.` ... `3 Where is Mary?<TAB>bathroom<TAB>1`; the number 1 starts a new story. A question's
 document is all statements of its story so far. There are no candidates and no gap. An answer of several words
-(`milk,football`) stays as it is, which is no word of the document.
+(`milk,football`) stays as it is, which is no word of the document. Task 15 asks for a kind in the singular that its
+stories name in the plural; the four plurals are read as the singular, or a third of its answers could not be pointed at.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from asreader.errors import Fault
 _START = re.compile(r"\s*1 [^\t\n]+\n")
 _QUESTION = re.compile(r"^\d+ [^\t\n]*\? *\t[^\t\n]+(?:\t[\d ]*)?$", re.MULTILINE)
 _WORD = re.compile(r"\w+(?:[-']\w+)*|[^\w\s]")
+_SINGULAR = {"mice": "mouse", "wolves": "wolf", "cats": "cat", "sheep": "sheep"}
 _TASK = re.compile(r"(?<![A-Za-z])qa\d+(?!\d)")
 
 
@@ -45,7 +47,7 @@ def read(member: Member) -> Iterator[Example | Fault]:
 
 def words(text: str) -> Sentence:
     """Words and punctuation apart; hyphens and apostrophes inside a word stay."""
-    return tuple(map(sys.intern, _WORD.findall(text)))
+    return tuple(sys.intern(_SINGULAR.get(word.lower(), word)) for word in _WORD.findall(text))
 
 
 def _story(

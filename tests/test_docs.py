@@ -1,0 +1,93 @@
+"""Documents are true: every command, example and listing in them is run or compared here."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from asreader import config, plugins, readers
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_command_reference_is_the_real_help() -> None:
+    spec = importlib.util.spec_from_file_location("write_cli", ROOT / "docs" / "write_cli.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == module.document(), "run `make docs`"
+
+
+def test_python_of_the_readme_prints_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks(ROOT / "README.md", "python")
+    exec(compile(code, "README.md", "exec"), {})
+    promised = re.findall(r"# -> (.*)", code)
+    assert capsys.readouterr().out.splitlines() == promised
+
+
+def test_shell_of_the_readme_runs(tmp_path: Path) -> None:
+    """Each `asreader` command of the README, in order, in an empty folder; what it promises behind `# ->` is printed."""
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    ran = 0
+    for block in blocks(ROOT / "README.md", "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            command, _, promised = line.partition("# ->")
+            words = shlex.split(command, comments=True)
+            if not words or words[0] not in ("asreader", "echo"):
+                continue
+            shell = command.replace("asreader", f"{shlex.quote(sys.executable)} -m asreader", 1)
+            done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, f"{command}: {done.stderr}"
+            assert promised.strip() in done.stdout
+            ran += 1
+    assert ran >= 3
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"`?make ([a-z-]+)`?", (ROOT / "README.md").read_text(encoding="utf-8"))):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    for name, section in (("data", config.DataSettings), ("train", config.TrainSettings)):
+        for setting in fields(section):
+            shown = str(setting.default).lower() if isinstance(setting.default, bool) else repr(setting.default)
+            row = f"| `{name}.{setting.name}` | `{shown.replace(chr(39), chr(34))}` |"
+            assert row in text, f"docs/settings.md lacks the row {row}"
+    for key, parameter in readers.settings("attention_sum").items():
+        assert f"| `reader.{key}` | `{str(parameter.default)!s}` |".replace("`document`", '`"document"`') in text
+
+
+def test_every_plugin_is_documented() -> None:
+    text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    for name in plugins.names("data.formats"):
+        assert f"`{name}`" in text
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(path), run_name="__main__")
+
+
+def test_links_lead_somewhere() -> None:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+            if not target.startswith("http"):
+                assert (path.parent / target).exists(), f"{path.name} -> {target}"
