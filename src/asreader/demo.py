@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from asreader import files, highlight
+from asreader.answer import Answer
 from asreader.baselines import predict
 from asreader.cloze.generator import stories
 from asreader.config import Config, DataSettings, TrainSettings
@@ -29,7 +30,7 @@ SEED = 7
 WRITTEN = Path(__file__).parent / "stories" / "questions.jsonl"
 UFO = "A UFO was observed above our city in January and again in March."
 OBSERVER = "An observer has spotted a UFO in XXXXX."
-MONTHS = ("January", "February", "March", "April", "May", "June", "July")
+MONTHS = ("January", "February", "March", "April", "May")
 
 
 def demo(out: Path) -> None:
@@ -38,22 +39,22 @@ def demo(out: Path) -> None:
     if (out / "run").exists():
         raise InputError(f"{out}: holds a demo already; remove it or choose another --out")
     console.rule("1  stories with questions", align="left")
-    train, valid = (_write(out / f"{name}.jsonl", count, seed) for name, count, seed in _PARTS)
+    train, valid = (write_stories(out / f"{name}.jsonl", count, seed) for name, count, seed in _PARTS)
     console.print(f"{TRAIN:,} stories to learn from, {VALID:,} others to be tested on: {train}, {valid}")
     _show_example(console, next(iter(stories(1, SEED + 1))))
 
     console.rule("2  training", align="left")
-    run = loop.train(_settings(train, valid), out / "run")
+    run = loop.train(settings(train, valid), out / "run")
     reader = Reader.load(run.folder, "cpu")
 
     console.rule("3  evaluation", align="left")
     console.print(_scores(reader))
 
-    console.rule("4  a question on a story, and where the reader looked", align="left")
-    example = next(iter(stories(1, SEED + 1)))
-    answer = reader.answer(" ".join(example.words), " ".join(example.question), example.candidates)
-    console.print(Text("question: " + " ".join(example.question) + f"   (right: {example.answer})"))
-    console.print(highlight.terminal(answer, top=4))
+    console.rule("4  one question it got right and one it got wrong, and where it looked", align="left")
+    for example, answer in _right_and_wrong(reader):
+        console.print(Text(f"question: {' '.join(example.question)}   (right: {example.answer})"))
+        console.print(highlight.terminal(answer, top=4))
+        console.print()
 
     console.rule("5  January or March?", align="left")
     console.print(january_or_march(reader))
@@ -71,15 +72,17 @@ def demo(out: Path) -> None:
 _PARTS = (("train", TRAIN, SEED), ("valid", VALID, SEED + 1))
 
 
-def _settings(train: Path, valid: Path) -> Config:
+def settings(train: Path, valid: Path) -> Config:
+    """The demo's settings; the bundled reader is made with them too, from more stories."""
     return Config(
-        data=DataSettings(train=str(train), valid=str(valid), unknown=50, anonymise=0.2),
+        data=DataSettings(train=str(train), valid=str(valid), unknown=50, anonymise=0.1),
         reader={"name": "attention_sum", "embedding": 64, "hidden": 64},
         train=TrainSettings(epochs=6, learning_rate=0.004, patience=3, device="cpu"),
     )
 
 
-def _write(path: Path, count: int, seed: int) -> Path:
+def write_stories(path: Path, count: int, seed: int) -> Path:
+    """Generated stories as a JSONL file."""
     with files.replacing(path) as scratch, scratch.open("w", encoding="utf-8") as file:
         for example in watched(stories(count, seed), f"writing {path.name}", count):
             file.write(jsonl.line(example))
@@ -105,33 +108,49 @@ def _scores(reader: Reader) -> RenderableType:
     for name, examples in kinds.items():
         found = reader.evaluate(encode(examples)).scores
         low, high = found.interval
-        rules = [f"{_baseline(rule, examples):.3f}" for rule in ("maximum_frequency", "uniform")]
+        rules = [f"{baseline(rule, examples):.3f}" for rule in ("maximum_frequency", "uniform")]
         table.add_row(name, f"{found.accuracy:.3f}", f"{low:.3f} to {high:.3f}", *rules)
     return table
 
 
-def _baseline(name: str, examples: Iterable[Example]) -> float:
+def _right_and_wrong(reader: Reader) -> list[tuple[Example, Answer]]:
+    """The first validation story that was answered right, and the first that was not."""
+    found: dict[bool, tuple[Example, Answer]] = {}
+    for example in stories(VALID, SEED + 1):
+        answer = reader.answer(" ".join(example.words), " ".join(example.question), example.candidates)
+        found.setdefault(answer.answer == example.answer, (example, answer))
+        if len(found) == 2:
+            break
+    return [found[kind] for kind in sorted(found, reverse=True)]
+
+
+def baseline(name: str, examples: Iterable[Example]) -> float:
+    """Accuracy of a rule that learns nothing."""
     return metrics.scores(predict(name, examples), metrics.shared).accuracy
 
 
 def january_or_march(reader: Reader) -> RenderableType:
-    """Section 4.1 of the paper: one attention, used for a pointer sum and for a blend of word vectors.
+    """Section 4.1 of the paper: an attention used for a pointer sum, and the same used to blend word vectors.
 
     The blend needs vectors that know the calendar: here months lie on a circle in the order of the year.
     """
     answer = reader.answer(UFO, OBSERVER, MONTHS)
-    pointer = {choice.word: choice.probability for choice in answer.candidates}
-    blend = blended(dict(zip(answer.tokens, answer.attention, strict=True)))
+    even = {"January": 0.5, "March": 0.5}
+    rows = {
+        "this reader, attention summed": {choice.word: choice.probability for choice in answer.candidates},
+        "even attention, summed": even,
+        "even attention, vectors blended": blended(even),
+    }
     table = Table(box=None, pad_edge=False)
     for column in ("", *MONTHS):
         table.add_column(column, justify="right" if column else "left")
-    for name, shares in (("attention summed", pointer), ("vectors blended", blend)):
+    for name, shares in rows.items():
         best = max(shares.values())
-        cells = [Text(f"{shares[month]:.0%}", style="bold" if shares[month] == best else "") for month in MONTHS]
-        table.add_row(name, *cells)
-    text = Text(f"{UFO} {OBSERVER}\n", style="dim")
+        cells = [(shares.get(month, 0.0), shares.get(month, 0.0) == best) for month in MONTHS]
+        table.add_row(name, *(Text(f"{share:.0%}", style="bold" if bold else "") for share, bold in cells))
     grid = Table.grid()
-    for row in (text, table, Text("A sum of attention can only answer what the text says; a blend may fall between.")):
+    closing = "A sum of attention can only answer what the text says; a blend may fall between, on February."
+    for row in (Text(f"{UFO} {OBSERVER}", style="dim"), table, Text(closing)):
         grid.add_row(row)
     return grid
 

@@ -36,6 +36,7 @@ class BidirectionalGRU(nn.Module):
         read = both_directions if vectors.device.type == "cpu" else packed
         states, last = vectors, vectors[:, 0]
         for gru in self.layers:
+            assert isinstance(gru, nn.GRU)
             states, last = read(gru, states, words)
         return states, last
 

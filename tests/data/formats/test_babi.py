@@ -59,3 +59,10 @@ def test_detect() -> None:
     assert babi.detect("x", STORY)
     assert not babi.detect("x", "1 A list\n2 of things\n")
     assert not babi.detect("x", "1 Anna slept .\n2 XXXXX slept ?\tAnna\t\tAnna|Ben\n")
+
+
+def test_plurals_of_task_15_are_read_as_the_kind_it_asks_for() -> None:
+    (found,) = items("1 Wolves are afraid of mice.\n2 Rex is a wolf.\n3 What is Rex afraid of?\tmouse\t1 2\n")
+    assert isinstance(found, Example)
+    assert found.document[0] == ("wolf", "are", "afraid", "of", "mouse", ".")
+    assert found.answer == "mouse"

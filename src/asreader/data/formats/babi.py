@@ -3,7 +3,7 @@
 `1 Mary moved to the bathroom.` ... `3 Where is Mary?<TAB>bathroom<TAB>1`; the number 1 starts a new story. A question's
 document is all statements of its story so far. There are no candidates and no gap. An answer of several words
 (`milk,football`) stays as it is, which is no word of the document. Task 15 asks for a kind in the singular that its
-stories name in the plural; the four plurals are read as the singular, or a third of its answers could not be pointed at.
+stories name in the plural; these are read as the singular, or a third of its answers could not be pointed at.
 """
 
 from __future__ import annotations

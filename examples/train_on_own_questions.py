@@ -1,0 +1,24 @@
+"""Make questions, train a reader on them, evaluate it: the library without the command line."""
+
+from pathlib import Path
+
+from asreader.cloze.generator import stories
+from asreader.config import Config, DataSettings, TrainSettings
+from asreader.data.formats import jsonl
+from asreader.data.store import encode
+from asreader.predictor import Reader
+from asreader.training import loop
+
+train = Path("train.jsonl")
+train.write_text("".join(map(jsonl.line, stories(300, seed=1))), encoding="utf-8")
+valid = Path("valid.jsonl")
+valid.write_text("".join(map(jsonl.line, stories(50, seed=2))), encoding="utf-8")
+
+settings = Config(
+    data=DataSettings(train=str(train), valid=str(valid)),
+    reader={"embedding": 16, "hidden": 16},
+    train=TrainSettings(epochs=1, tensorboard=False),
+)
+run = loop.train(settings, Path("run"))
+scores = Reader.load(run.folder).evaluate(encode(stories(100, seed=3))).scores
+print(f"accuracy {scores.accuracy:.3f} on {scores.questions} questions")

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from asreader.demo import MONTHS, blended, january_or_march
+from asreader.predictor import Reader
+from asreader.tables import show
+
+
+def test_an_even_blend_of_january_and_march_is_february() -> None:
+    shares = blended({"January": 0.5, "March": 0.5})
+    assert max(shares, key=shares.__getitem__) == "February"
+    assert sum(shares.values()) == pytest.approx(1)
+
+
+def test_the_pointer_sum_answers_january_or_march(capsys: pytest.CaptureFixture[str]) -> None:
+    reader = Reader.load()
+    answer = reader.answer(
+        "A UFO was observed above our city in January and again in March.",
+        "An observer has spotted a UFO in XXXXX.",
+        MONTHS,
+    )
+    assert answer.answer in ("January", "March")
+    assert {choice.word for choice in answer.candidates if choice.probability > 0} <= {"January", "March"}
+    show(january_or_march(reader))
+    assert "February" in capsys.readouterr().out
