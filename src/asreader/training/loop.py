@@ -165,10 +165,10 @@ class Training:
             self.position = replace(self.position, batch=number + 1, step=self.position.step + 1)
             journal.loss(self.position.step, self.position.epoch, loss, len(batches[number]))
             self._show(progress, task, journal)
-            if options.validate_every and self.position.step % options.validate_every == 0:
+            due = bool(options.validate_every) and self.position.step % options.validate_every == 0
+            if due:
                 self._validate(journal)
-                saved = time.monotonic()
-            if self._stopping or time.monotonic() - saved > options.checkpoint_seconds:
+            if due or self._stopping or time.monotonic() - saved > options.checkpoint_seconds:
                 self.save()
                 saved = time.monotonic()
             if self._stopping:
@@ -226,7 +226,6 @@ class Training:
         say(f"step {place.step:,}: validation accuracy {accuracy:.4f}, loss {loss:.4f}" + (" *" if better else ""))
         if better:
             self.run.save_weights(self.reader.network.state_dict(), asdict(self.position))
-        self.save()
 
     def save(self) -> None:
         """Write all that `restore` needs, in one file that is replaced as a whole."""
