@@ -1,7 +1,7 @@
 """`asreader prepare` on a CBT file of official training size: python benchmarks/prepare.py CBT_FILE WORK_FOLDER
 
-Repeats the questions of CBT_FILE up to 108,719, the size of the NE training file, encodes them in a process of its own and
-prints one row: seconds, peak memory, sizes.
+Repeats the questions of CBT_FILE up to 108,719, the size of the NE training file, encodes them in a process of its own
+and prints one row: seconds, peak memory, sizes.
 """
 
 from __future__ import annotations
