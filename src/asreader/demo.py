@@ -19,7 +19,6 @@ from asreader.data.example import Example
 from asreader.data.formats import jsonl
 from asreader.data.reading import read
 from asreader.data.store import encode
-from asreader.errors import InputError
 from asreader.evaluation import metrics
 from asreader.predictor import Reader
 from asreader.progress import watched
@@ -34,17 +33,15 @@ MONTHS = ("January", "February", "March", "April", "May")
 
 
 def demo(out: Path) -> None:
-    """Run the demonstration; its data and run stay in `out`."""
+    """Run the demonstration; its data and run stay in `out`. A second time it goes on with the run that is there."""
     console = Console(highlight=False)
-    if (out / "run").exists():
-        raise InputError(f"{out}: holds a demo already; remove it or choose another --out")
     console.rule("1  stories with questions", align="left")
     train, valid = (write_stories(out / f"{name}.jsonl", count, seed) for name, count, seed in _PARTS)
     console.print(f"{TRAIN:,} stories to learn from, {VALID:,} others to be tested on: {train}, {valid}")
     _show_example(console, next(iter(stories(1, SEED + 1))))
 
     console.rule("2  training", align="left")
-    run = loop.train(settings(train, valid), out / "run")
+    run = loop.train(settings(train, valid), out / "run", resume=True)
     reader = Reader.load(run.folder, "cpu")
 
     console.rule("3  evaluation", align="left")

@@ -75,30 +75,25 @@ def test_permuting_candidates_permutes_probabilities(name: str, example: Example
     close(reading(name, [shuffled]).probabilities[0], reading(name, [example]).probabilities[0, places])
 
 
+def renamed(example: Example, new: dict[str, str]) -> Example:
+    def words(old: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(new.get(word, word) for word in old)
+
+    return Example("x", tuple(map(words, example.document)), words(example.question), words(example.candidates))
+
+
 @NAMES
 @given(example=examples(), names=st.permutations(ENTITIES))
 def test_renaming_entities_consistently_changes_nothing(name: str, example: Example, names: list[str]) -> None:
     new = dict(zip(ENTITIES, names, strict=True))
-    renamed = Example(
-        "x",
-        tuple(tuple(new.get(word, word) for word in sentence) for sentence in example.document),
-        tuple(new.get(word, word) for word in example.question),
-        tuple(new.get(word, word) for word in example.candidates),
-    )
-    close(reading(name, [renamed]).probabilities, reading(name, [example]).probabilities)
+    close(reading(name, [renamed(example, new)]).probabilities, reading(name, [example]).probabilities)
 
 
 @NAMES
 @given(example=examples())
 def test_renaming_unknown_words_changes_nothing(name: str, example: Example) -> None:
     new = {"Ana": "Zed", "Bo": "Yan", "Cy": "Xu"}
-    renamed = Example(
-        "x",
-        tuple(tuple(new.get(word, word) for word in sentence) for sentence in example.document),
-        tuple(new.get(word, word) for word in example.question),
-        tuple(new.get(word, word) for word in example.candidates),
-    )
-    close(reading(name, [renamed]).probabilities, reading(name, [example]).probabilities)
+    close(reading(name, [renamed(example, new)]).probabilities, reading(name, [example]).probabilities)
 
 
 @NAMES
