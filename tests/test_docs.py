@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import runpy
 import shlex
+import statistics
 import subprocess
 import sys
 from dataclasses import fields
@@ -92,7 +94,17 @@ def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_links_lead_somewhere() -> None:
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
             if not target.startswith("http"):
                 assert (path.parent / target).exists(), f"{path.name} -> {target}"
+
+
+def test_the_table_of_babi_is_the_recorded_one() -> None:
+    rows = map(json.loads, (ROOT / "benchmarks" / "results" / "babi.jsonl").read_text(encoding="utf-8").splitlines())
+    shown = [row for row in rows if "CPU" in row["device"]]
+    text = (ROOT / "docs" / "results" / "babi.md").read_text(encoding="utf-8")
+    for row in shown:
+        assert f"| {row['task']} | {row['accuracy']:.3f} | {row['epochs']} |" in text
+    assert f"**{statistics.mean(row['accuracy'] for row in shown):.4f}**" in text
+    assert len(shown) == 10
