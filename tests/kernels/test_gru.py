@@ -55,6 +55,17 @@ def test_odd_shapes_in_single_precision(lengths: list[int]) -> None:
         torch.testing.assert_close(fast, slow, rtol=1e-5, atol=1e-6)
 
 
+def test_reading_without_a_backward_pass_gives_the_same() -> None:
+    torch.manual_seed(0)
+    gru, sequences = nn.GRU(8, 16, batch_first=True, bidirectional=True), words([9, 4, 1])
+    vectors = torch.randn(3, 9, 8)
+    training = both_directions(gru, vectors, sequences)
+    with torch.inference_mode():
+        answering = both_directions(gru, vectors, sequences)
+    for kept, shared in zip(training, answering, strict=True):
+        assert torch.equal(kept, shared)
+
+
 def test_matrices_start_orthogonal_and_biases_at_zero() -> None:
     for name, parameter in BidirectionalGRU(12, 12).named_parameters():
         if "bias" in name:

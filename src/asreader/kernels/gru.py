@@ -89,14 +89,19 @@ class _Recurrence(torch.autograd.Function):
         steps, directions, batch, gates = inputs.shape
         hidden = gates // 3
         states = inputs.new_zeros(steps + 1, directions, batch, hidden)
-        products, opened = torch.empty_like(inputs), inputs.new_empty(steps, directions, batch, 2 * hidden)
-        proposed = inputs.new_empty(steps, directions, batch, hidden)
+        # Only a backward pass needs what every step computed; without one, all steps share the same room.
+        kept = steps if any(context.needs_input_grad) else 1
+        products = inputs.new_empty(kept, directions, batch, gates)
+        opened = inputs.new_empty(kept, directions, batch, 2 * hidden)
+        proposed = inputs.new_empty(kept, directions, batch, hidden)
         transposed, bias = weights.transpose(1, 2).contiguous(), biases[:, None]
         # Views are made once for all steps: a step is so small that cutting slices would cost as much as computing.
         gate_inputs, new_inputs = (part.unbind() for part in inputs.split([2 * hidden, hidden], dim=-1))
-        gate_products, new_products = (part.unbind() for part in products.split([2 * hidden, hidden], dim=-1))
-        resets, updates = (part.unbind() for part in opened.split(hidden, dim=-1))
-        product, both, new, state = products.unbind(), opened.unbind(), proposed.unbind(), states.unbind()
+        each = steps // kept
+        gate_products, new_products = (part.unbind() * each for part in products.split([2 * hidden, hidden], dim=-1))
+        resets, updates = (part.unbind() * each for part in opened.split(hidden, dim=-1))
+        product, both, new = (room.unbind() * each for room in (products, opened, proposed))
+        state = states.unbind()
         whole, real = mask.flatten(1).all(dim=1).tolist(), mask[..., None].unbind()
         for t in range(steps):
             torch.baddbmm(bias, state[t], transposed, out=product[t])
