@@ -50,7 +50,9 @@ def test_a_mistake_is_one_line_with_a_hint(text: str, overrides: list[str], said
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{"hiden": 3}, {"hidden": "3"}, {"normalise": "words"}, {"hidden": 3.5}])
+@pytest.mark.parametrize(
+    "options", [{"hiden": 3}, {"hidden": "3"}, {"normalise": "words"}, {"hidden": 3.5}, {"hidden": 0}, {"layers": 0}]
+)
 def test_the_reader_checks_its_own_settings(options: dict[str, object]) -> None:
     with pytest.raises(InputError, match="reader"):
         readers.build("attention_sum", 10, options)

@@ -63,6 +63,8 @@ def build(name: str, vocabulary: int, options: dict[str, object]) -> torch.nn.Mo
         default = known[key].default
         if type(value) is not type(default) and not (isinstance(default, float) and isinstance(value, int)):
             raise InputError(f"reader.{key} must be like {default!r}, not {value!r}")
+        if type(value) is int and value < 1:
+            raise InputError(f"reader.{key} must be at least 1, not {value}")
     try:
         network: torch.nn.Module = _class(name)(vocabulary, **options)
     except ValueError as error:
