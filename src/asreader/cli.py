@@ -87,7 +87,7 @@ def _options(
 
 @app.command()
 def demo(out: Annotated[Path, typer.Option(help="new folder for data and run")] = Path("runs/demo")) -> None:
-    """Make stories, train a small reader on them, evaluate it, answer and explain, in under three minutes on two cores."""
+    """Make stories, train a small reader on them, evaluate it, answer, explain: under three minutes on two cores."""
     from asreader.demo import demo
 
     demo(out)
