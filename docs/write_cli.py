@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMMANDS = ("demo", "answer", "formats", "readers", "stats", "convert", "prepare", "train", "evaluate", "baseline")
+COMMANDS = (
+    "demo answer formats readers taggers executors stats make make-books make-news convert prepare train evaluate "
+    "baseline"
+).split()
 TARGET = Path(__file__).parent / "cli.md"
 
 
@@ -15,12 +18,12 @@ def document() -> str:
     parts = ["# Commands\n\nWritten by `make docs` from the real `--help`.\n"]
     for command in ("", *COMMANDS):
         shown = subprocess.run(
-            [sys.executable, "-m", "asreader", *filter(None, [command]), "--help"],
+            [sys.executable, "-m", "asreader", *filter(None, command.split("-")), "--help"],
             capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "100", "TERM": "dumb"},
         ).stdout  # fmt: skip
         shown = shown.replace("python -m asreader", "asreader")
         lines = "\n".join(line.rstrip() for line in shown.strip().splitlines())
-        parts.append(f"## asreader {command}".rstrip() + f"\n\n```\n{lines}\n```\n")
+        parts.append(f"## asreader {command.replace('-', ' ')}".rstrip() + f"\n\n```\n{lines}\n```\n")
     return "\n".join(parts)
 
 

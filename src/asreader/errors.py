@@ -19,3 +19,7 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.reason}"
+
+
+class Stopped(Exception):
+    """Work that could not go on through no fault of its input: one line, exit 1."""

@@ -7,7 +7,17 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.text import Text
 
 T = TypeVar("T")
@@ -23,13 +33,12 @@ class _Speed(ProgressColumn):
         return Text("" if speed is None else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s", style="dim")
 
 
-def bar() -> Progress:
+def bar(in_bytes: bool = False) -> Progress:
     """A bar: what, how far, how fast, how long still, and a note such as the loss (`update(task, note=...)`)."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        _Speed(),
+        *((DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(), _Speed())),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
         console=console,

@@ -29,3 +29,9 @@ def tags() -> dict[str, str]:
             if kind and not line.startswith(";;;"):
                 found[word] = kind.split("|")[0]
     return found
+
+
+@cache
+def folded() -> frozenset[str]:
+    """The lexicon's words in lower case: the names of its newspapers (Carter, Armour) are known words too."""
+    return frozenset(map(str.lower, tags()))

@@ -70,6 +70,8 @@ class Member:
     name: str
     stored: Callable[[], io.BufferedReader] = field(repr=False)
     beside: Callable[[str], Member | None] = field(repr=False)
+    path: Path | None = None
+    """Where it lies if it is a file of its own, which another process may open too."""
 
     @property
     def stem(self) -> str:
@@ -207,4 +209,9 @@ def plain_file(path: Path, name: str) -> Member:
         there = next((candidate for candidate in found if candidate.is_file()), None)
         return None if there is None else plain_file(there, str(PurePosixPath(name).with_name(there.name)))
 
-    return Member(printable(str(path)), printable(plain_name(name)), lambda: path.open("rb"), beside)
+    return Member(printable(str(path)), printable(plain_name(name)), lambda: path.open("rb"), beside, path)
+
+
+def in_memory(where: str, name: str, content: bytes) -> Member:
+    """A file whose bytes are here already."""
+    return Member(where, name, lambda: io.BufferedReader(io.BytesIO(content)), lambda _: None)

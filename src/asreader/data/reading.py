@@ -81,7 +81,7 @@ def read(
     ids = _Ids(many)
     for member in members(path, only):
         files += 1
-        module = plugins.load(FORMATS, format) if format else _detected(member)
+        module = plugins.load(FORMATS, format) if format else detected(member)
         items = _questions(module, member, sceptical=many and format is not None)
         if module is None or items is None:
             report.add_ignored(_label(member))
@@ -106,7 +106,8 @@ def _formats() -> tuple[ModuleType, ...]:
     return tuple(plugins.load(FORMATS, name) for name in plugins.names(FORMATS))
 
 
-def _detected(member: Member) -> ModuleType | None:
+def detected(member: Member) -> ModuleType | None:
+    """The format whose questions a file seems to hold, if any."""
     head = member.head()
     claims = [module for module in _formats() if module.detect(member.name, head)]
     if len(claims) > 1:

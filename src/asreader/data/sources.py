@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from asreader.data.archives import of_tar, of_zip
-from asreader.data.member import Member, blaming, plain_file, plain_name
+from asreader.data.member import COMPRESSED, Member, blaming, plain_file, plain_name
 from asreader.errors import InputError
 
 TARRED = (".tar", ".tgz", ".tar.gz", ".txz", ".tar.xz", ".tbz2", ".tar.bz2")
@@ -45,6 +45,20 @@ def members(path: Path, only: str | None = None) -> Iterator[Member]:
 def is_archive(name: str) -> bool:
     """Whether `members` would look into a file of this name (a compression suffix may be gone already)."""
     return name.lower().endswith((*TARRED, ".zip"))
+
+
+def plain_size(paths: Iterable[Path], only: str | None = None) -> int | None:
+    """Bytes of all files of DATA, for a bar; None where packing hides how much it will be."""
+    total = 0
+    for path in paths:
+        if is_archive(path.name):
+            return None
+        for member in members(path, only):
+            if member.path is None or member.path.suffix.lower() in COMPRESSED:
+                return None
+            with blaming(member.where):
+                total += member.path.stat().st_size
+    return total
 
 
 def split(name: str) -> str:

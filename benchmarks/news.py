@@ -1,0 +1,69 @@
+"""Cloze questions made from news: python benchmarks/news.py NEWS_FILE [--sample N] [--seed S]
+
+Prints how many questions an article gives, how many entities it has, how much of the highlights is used and how long
+it takes; `--sample 20` instead prints that many questions with the names put back, for reading by eye.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from pathlib import Path
+
+from asreader.cloze import articles, news
+from asreader.cloze.articles import Article
+from asreader.data.sources import members
+
+
+def main(path: Path, sample: int, seed: int) -> None:
+    found = [item for member in members(path) for item in articles.read(member)]
+    texts = [item for item in found if isinstance(item, Article)]
+    if sample:
+        show(texts, sample, seed)
+        return
+    start = time.perf_counter()
+    made = [(article, list(news.questions(article, seed))) for article in texts]
+    seconds = time.perf_counter() - start
+    highlights = sum(len(article.highlights) for article in texts)
+    answered = sum(len({question.example.id.rpartition(".")[0] for question in questions}) for _, questions in made)
+    shared = [there for article in texts for there in news.highlight_entities(article).values()]
+    counts = [len(questions[0].example.candidates) for _, questions in made if questions]
+    row = {
+        "benchmark": "news",
+        "articles": len(texts),
+        "faults": len(found) - len(texts),
+        "questions": (total := sum(len(questions) for _, questions in made)),
+        "questions_per_article": round(total / len(texts), 2),
+        "candidates_mean": round(sum(counts) / max(1, len(counts)), 1),
+        "candidates_max": max(counts, default=0),
+        "highlights_with_question": round(answered / highlights, 3),
+        "highlight_entities_in_article": round(sum(shared) / max(1, len(shared)), 3),
+        "seconds_per_1000_articles": round(1000 * seconds / len(texts), 1),
+    }
+    print(json.dumps(row))
+
+
+def show(texts: list[Article], sample: int, seed: int) -> None:
+    """One question of each of some articles, as a person reads it."""
+    dice = random.Random(seed)
+    shown = 0
+    for article in dice.sample(texts, len(texts)):
+        questions = list(news.questions(article, seed))
+        if questions and shown < sample:
+            shown += 1
+            question = dice.choice(questions)
+            example, names = question.example, question.names
+            print(f"{shown}. {' '.join(news.named(example.question, names))}")
+            print(f"   answer: {names[example.answer or '']}   ({example.id})")
+            print(f"   {len(example.candidates)} candidates: {', '.join(news.named(example.candidates, names))}\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("path", type=Path, metavar="NEWS_FILE")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="show N questions")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    main(arguments.path, arguments.sample, arguments.seed)

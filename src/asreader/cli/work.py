@@ -1,0 +1,127 @@
+"""demo, train, evaluate, baseline, answer: readers at work."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from asreader.cli.options import AsJson, Data, Device, Format, Only, SkipBad, print_json
+from asreader.errors import InputError
+
+
+def demo(out: Annotated[Path, typer.Option(help="new folder for data and run")] = Path("runs/demo")) -> None:
+    """Make stories, train a small reader on them, evaluate it, answer, explain: under three minutes on two cores."""
+    from asreader.demo import demo
+
+    demo(out)
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="settings", metavar="CONFIG.toml")],
+    out: Annotated[Path, typer.Option(help="folder of the run", metavar="RUN")],
+    settings: Annotated[list[str], typer.Option("--set", metavar="SECTION.KEY=VALUE", help="override a setting")] = [],  # noqa: B006
+    resume: Annotated[bool, typer.Option("--resume", help="go on with a run that was stopped")] = False,
+) -> None:
+    """Train a reader."""
+    from asreader import config as configs
+    from asreader.training import loop
+
+    run = loop.train(configs.load(config, settings), out, resume=resume)
+    print(f"{run.folder}: done; try `asreader evaluate {run.folder} DATA` or `asreader answer {run.folder} ...`")
+
+
+def evaluate(
+    run: Annotated[str, typer.Argument(help="run folder, or 'bundled'")],
+    data: Data,
+    predictions: Annotated[Path | None, typer.Option(help="write the prediction file here")] = None,
+    split: Annotated[str | None, typer.Option(help="train, valid or test, where the data holds several")] = None,
+    format: Format = None,
+    skip_bad: SkipBad = False,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Accuracy of a reader on any data."""
+    from asreader.data.loading import load_store
+    from asreader.evaluation import predictions as files
+    from asreader.predictor import Reader
+
+    reader = Reader.load(run, device)
+    evaluation = reader.evaluate(load_store(data, split=split, format=format, skip_bad=skip_bad))
+    if predictions is not None:
+        files.write(predictions, evaluation.predictions)
+    _show_scores(evaluation.scores, as_json)
+
+
+def baseline(
+    name: Annotated[str, typer.Argument(help="maximum-frequency, exclusive-frequency, word-distance or uniform")],
+    data: Data,
+    predictions: Annotated[Path | None, typer.Option(help="write the prediction file here")] = None,
+    format: Format = None,
+    only: Only = None,
+    skip_bad: SkipBad = False,
+    as_json: AsJson = False,
+) -> None:
+    """Accuracy of a rule that learns nothing; ties between candidates are shared equally."""
+    from asreader import baselines
+    from asreader.data.loading import examples
+    from asreader.evaluation import predictions as files
+
+    found = baselines.evaluate(
+        name, (example for _, example in examples(data, format=format, only=only, skip_bad=skip_bad))
+    )
+    if predictions is not None:
+        files.write(predictions, found.predictions)
+    _show_scores(found.scores, as_json)
+
+
+def answer(
+    question: Annotated[str, typer.Option(help="a sentence with a gap: XXXXX, @placeholder or ___")],
+    document: Annotated[str, typer.Option(help="a text file, or - for standard input", metavar="FILE|-")],
+    run: Annotated[str, typer.Argument(help="run folder; without it the bundled reader", metavar="RUN")] = "bundled",
+    candidates: Annotated[
+        str | None, typer.Option(help="comma-separated; without it every word of the document")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="how many candidates to show")] = 5,
+    html: Annotated[Path | None, typer.Option(help="write a page that shows the attention", metavar="FILE")] = None,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question about a text and show where the reader looked."""
+    from asreader import files, highlight
+    from asreader.predictor import Reader
+
+    choices = [part.strip() for part in candidates.split(",") if part.strip()] if candidates else None
+    found = Reader.load(run, device).answer(_text(document), question, choices)
+    if html is not None:
+        files.write_text(html, highlight.page(found))
+    if as_json:
+        print_json(found.as_json(top))
+    else:
+        from asreader import tables
+
+        tables.show(highlight.terminal(found, top))
+
+
+def _text(document: str) -> str:
+    """The text of --document."""
+    try:
+        raw = sys.stdin.buffer.read() if document == "-" else Path(document).read_bytes()
+        return raw.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{document}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{document}: not UTF-8 text (byte {error.start}); convert it, e.g. with iconv") from None
+
+
+def _show_scores(scores: object, as_json: bool) -> None:
+    from asreader import tables
+    from asreader.evaluation.metrics import Scores
+
+    assert isinstance(scores, Scores)
+    if as_json:
+        print_json(scores.as_json())
+    else:
+        tables.show(tables.scores(scores))
