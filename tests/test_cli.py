@@ -183,3 +183,41 @@ def test_a_full_disk_is_said_in_one_line(cbt: Path) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "asreader: output: No space left on device\n"
+
+
+def test_make_books_and_read_what_was_made(tmp_path: Path) -> None:
+    text = "\n".join(" ".join(sentence) for story in stories(40, 3) for sentence in story.document)
+    (tmp_path / "tales.txt").write_text(text)
+    said = good("make", "books", tmp_path / "tales.txt", "--type", "cn", "--out", tmp_path / "made.txt", "--workers", 1)
+    assert "questions" in said and "a window from 1 books" in said
+    counted = json.loads(good("stats", tmp_path / "made.txt", "--json"))
+    (questions,) = counted.values()
+    told = json.loads(
+        good("make", "books", tmp_path / "tales.txt", "--type", "cn", "--out", tmp_path / "made.jsonl", "--json")
+    )
+    assert told["questions"] == questions["questions"] and told["books"] == 1 and told["bad"] == 0
+    assert questions["candidates"] == {"mean": 10, "min": 10, "max": 10}
+
+
+def test_make_news_and_read_what_was_made(tmp_path: Path) -> None:
+    story = "Anna Berg met Carl Lund in Oslo. Berg is a painter.\n\n@highlight\n\nAnna Berg meets a rival in Oslo\n"
+    (tmp_path / "one.story").write_text(story)
+    said = good("make", "news", tmp_path / "one.story", "--out", tmp_path / "questions", "--workers", 1)
+    assert said.startswith("2 questions, 2.0 an article")
+    assert json.loads(good("stats", tmp_path / "questions", "--json"))["questions"]["questions"] == 2
+    good("make", "news", tmp_path / "one.story", "--out", tmp_path / "made.jsonl", "--workers", 1)
+    rows = [json.loads(line) for line in (tmp_path / "made.jsonl").read_text().splitlines()]
+    assert {row["entities"][row["answer"]] for row in rows} == {"Anna Berg", "Oslo"}
+
+
+def test_mistakes_in_making_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\0\0")
+    out = ("--out", tmp_path / "out.txt")
+    assert "there is no file in it" in refused("make", "books", tmp_path / "empty", "--type", "ne", *out)
+    assert "a binary file" in refused("make", "books", tmp_path / "picture.png", "--type", "ne", *out)
+    assert "none of the books" in refused("make", "books", tmp_path / "picture.png", "--type", "ne", "--skip-bad", *out)
+    assert "did you mean 'lexical'" in refused("make", "books", tmp_path, "--type", "ne", "--tagger", "lexica", *out)
+    assert "no articles" in refused("make", "news", tmp_path / "picture.png", *out)
+    assert "did you mean 'local'" in refused("make", "books", __file__, "--type", "ne", "--executor", "loca", *out)
+    assert {path.name for path in tmp_path.iterdir()} == {"empty", "picture.png"}

@@ -22,6 +22,12 @@ from asreader.data.formats import jsonl
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
+ARTICLES = """id,article,highlights
+1,"Mayor Petra Kovar opened a bridge in Lindholm on Monday. Kovar said the bridge had cost less than a car park. \
+The builder Tomas Reyes was not there. Lindholm had waited nine years for it.","Petra Kovar opens a new bridge over \
+the river"
+"""
+
 
 def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
@@ -49,6 +55,11 @@ def test_shell_of_the_readme_runs(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(settings)
     for name, count, seed in (("train", 60, 1), ("valid", 20, 2)):
         (tmp_path / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(count, seed))))
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "tales.txt").write_text(
+        "\n".join(" ".join(sentence) for story in stories(40, 3) for sentence in story.document)
+    )
+    (tmp_path / "articles.csv").write_text(ARTICLES)
     ran = 0
     for block in blocks(ROOT / "README.md", "sh"):
         for line in block.replace("\\\n", " ").splitlines():
@@ -67,7 +78,7 @@ def test_shell_of_the_readme_runs(tmp_path: Path) -> None:
 
 def test_make_targets_of_the_readme_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in set(re.findall(r"`?make ([a-z-]+)`?", (ROOT / "README.md").read_text(encoding="utf-8"))):
+    for target in set(re.findall(r"(?<!asreader )\bmake ([a-z-]+)", (ROOT / "README.md").read_text(encoding="utf-8"))):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
@@ -83,9 +94,10 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 
 def test_every_plugin_is_documented() -> None:
-    text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
-    for name in plugins.names("data.formats"):
-        assert f"`{name}`" in text
+    for folder, page in (("data.formats", "data.md"), ("cloze.tagging", "cloze.md"), ("executors", "cloze.md")):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        for name in plugins.names(folder):
+            assert re.search(rf"\b{name}\b", text), f"{page} does not name {name}"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -99,6 +111,32 @@ def test_links_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
             if not target.startswith("http"):
                 assert (path.parent / target).exists(), f"{path.name} -> {target}"
+
+
+def test_the_tables_of_cloze_are_the_recorded_ones() -> None:
+    text = (ROOT / "docs" / "cloze.md").read_text(encoding="utf-8")
+    lines = (ROOT / "benchmarks" / "results" / "cloze.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    of = {name: [row for row in rows if row["benchmark"] == name] for name in {row["benchmark"] for row in rows}}
+    for key in ("recall", "questions_per_window", "candidates_named", "candidates_in_class"):
+        shipped, crossed = of["cloze-recall"]
+        assert f"| {shipped[key]:.4f} | {crossed[key]:.4f} |" in text
+    official, ours = of["cloze-valid"]
+    for key in ("maximum_frequency", "document_words", "question_words", "lower_case_answers"):
+        assert f"| {official[key]} | {ours[key]} |" in text
+    for ours, published in zip(of["cloze-train"], of["cloze-train-published"], strict=True):
+        assert f"{ours['questions']:,}" in text and f"{published['questions']:,}" in text
+        for key in ("document_words", "question_words"):
+            assert f"| {published[key]:.2f} | {ours[key]:.2f} (" in text
+        assert f"{ours['shortest']} to {ours['longest']}" in text
+        assert str(ours["seconds"]) in text
+    for row in of["sentences"]:
+        if (row["headings"], row["paragraphs"]) == ("drop", "flow together"):
+            assert f"| {row['precision']:.4f}, {row['recall']:.4f} |" in text
+    assert f"| {of['words'][0]['of_ordinary_text']:.4f} |" in text
+    (news,) = of["news"]
+    for key in ("questions_per_article", "candidates_mean", "highlights_with_question", "seconds_per_1000_articles"):
+        assert f"| {news[key]} |" in text
 
 
 def test_the_table_of_babi_is_the_recorded_one() -> None:

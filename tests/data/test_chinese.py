@@ -43,8 +43,9 @@ def test_an_english_text_may_quote_chinese() -> None:
     )
 
 
-def test_tags_are_the_dictionary_s() -> None:
-    assert chinese.tags(["北京", "狐狸", "喜欢", "小花猫猫", "。"]) == ["ns", "n", "v", "x", "x"]
+def test_tags_are_the_dictionary_s_and_other_words_are_guessed() -> None:
+    assert chinese.tags(["北京", "狐狸", "喜欢", "。", "Ana"]) == ["ns", "n", "v", "x", "x"]
+    assert chinese.tags(["李明", "张三", "王大锤"]) == ["nr", "nr", "nr"]
 
 
 def test_the_library_is_silent_and_leaves_nothing_behind(tmp_path: Path) -> None:
