@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # From the ground up; a module may import its own level and those below it.
 LEVELS = (
     ("errors", "__init__"),
-    ("plugins", "files", "config", "progress", "executors"),
+    ("plugins", "files", "config", "progress", "interrupts", "executors"),
     ("data",),
     ("cloze",),
     ("evaluation", "kernels"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import asreader
 from asreader import executors, progress
 from asreader.cloze.unfinished import Made, Output, Unfinished
 from asreader.errors import InputError
+from asreader.interrupts import politely
 
 NAMED = 5
 """How many bad pieces a Summary names; it counts all."""
@@ -86,9 +88,12 @@ def make(
     summary = Summary()
     try:
         rest = _behind(iter(pieces), output, summary, job)
-        with progress.bar(in_bytes=True) as bar:
+        stopping = threading.Event()
+        with politely(stopping.set), progress.bar(in_bytes=True) as bar:
             task = bar.add_task(what, total=total, completed=sum(made.size for made in output.finished), note="")
             for made in output.write(executors.ordered(job.executor, function, rest, job.workers)):
+                if stopping.is_set():
+                    raise KeyboardInterrupt
                 if made.bad and not job.skip_bad:
                     raise InputError(f"{made.bad}; --skip-bad leaves it out")
                 summary.add(made)

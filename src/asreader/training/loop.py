@@ -6,13 +6,9 @@ generators seeded by (seed, epoch, batch), so a resumed run needs no generator's
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 import torch
@@ -28,6 +24,7 @@ from asreader.data.store import Store
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import predictions
+from asreader.interrupts import politely
 from asreader.predictor import Reader, pick_device
 from asreader.progress import bar, say
 from asreader.run import Run
@@ -122,7 +119,7 @@ class Training:
         """Train to the end or until stopped; then predict the validation data with the best weights."""
         self._introduce()
         with (
-            _stop_signals(self._stop),
+            politely(self._stop),
             Journal(self.run, self.settings, self.position.step) as journal,
             bar() as progress,
         ):
@@ -268,23 +265,3 @@ def _precision(name: str, device: torch.device) -> torch.dtype:
     if name == "auto":
         name = "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
     return torch.bfloat16 if name == "bfloat16" else torch.float32
-
-
-@contextmanager
-def _stop_signals(stop: object) -> Iterator[None]:
-    """Ctrl-C or a polite kill lets the batch under way end and the state be saved; a second one ends it at once."""
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    previous = {kind: signal.getsignal(kind) for kind in kinds}
-
-    def handler(kind: int, frame: FrameType | None) -> None:
-        signal.signal(kind, previous[signal.Signals(kind)])
-        assert callable(stop)
-        stop()
-
-    try:
-        for kind in kinds:
-            signal.signal(kind, handler)
-        yield
-    finally:
-        for kind in kinds:
-            signal.signal(kind, previous[kind])
