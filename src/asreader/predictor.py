@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from asreader.errors import InputError
 from asreader.evaluation import metrics
 from asreader.evaluation.metrics import Scores
 from asreader.evaluation.predictions import Prediction
+from asreader.kernels.threads import on_all_cores, one_thread
 from asreader.progress import watched
 from asreader.readers import Reading
 from asreader.run import Run
@@ -79,22 +81,29 @@ class Reader:
 
     def _states(self, document: tuple[Sentence, ...]) -> Tensor:
         store = encode([Example("", document, ("?",))])
-        with torch.inference_mode():
+        with torch.inference_mode(), self.alone():
             batch = Batcher(store, self.vocabulary).batch([0]).to(self.device)
             return self._network.read(batch.document)
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Where a single question is answered: on a CPU the steps are too small for several threads."""
+        return one_thread() if self.device.type == "cpu" else nullcontext()
 
     @property
     def _network(self) -> readers.ReaderNetwork:
         return self.network  # type: ignore[return-value]
 
     def readings(self, store: Store, size: int = EVALUATION_BATCH) -> Iterator[tuple[NDArray[np.intp], Batch, Reading]]:
-        """Read a whole store in batches of like length."""
+        """Read a whole store in batches of like length, on a CPU one on each core."""
         batcher = Batcher(store, self.vocabulary, question_at=self.question_at)
         self.network.eval()
-        for numbers in batcher.by_length(size):
+
+        def read(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Batch, Reading]:
             batch = batcher.batch(numbers).to(self.device)
             with torch.inference_mode(), self.autocast():
-                yield numbers, batch, self._network.answer(self._network.read(batch.document), batch)
+                return numbers, batch, self._network.answer(self._network.read(batch.document), batch)
+
+        yield from (on_all_cores if self.device.type == "cpu" else map)(read, batcher.by_length(size))
 
     def autocast(self) -> torch.autocast:
         """The precision this reader computes in."""
@@ -162,19 +171,18 @@ class ReadDocument:
 
     def _answered(self, example: Example, surfaces: dict[str, str]) -> Answer:
         reader = self.reader
-        batcher = Batcher(encode([example]), reader.vocabulary, question_at=reader.question_at)
-        encoded, batch = batcher.encoded(0), batcher.batch([0]).to(reader.device)
-        with torch.inference_mode():
-            states = self.states if self.states is not None else reader._network.read(batch.document)
-            reading = reader._network.answer(states, batch)
+        batch = Batcher(encode([example]), reader.vocabulary, question_at=reader.question_at).batch([0])
+        readable = np.flatnonzero(batch.readable[0].numpy())  # beside the document there may be its question
+        start, stop = int(readable[0]), int(readable[-1]) + 1
+        with torch.inference_mode(), reader.alone():
+            moved = batch.to(reader.device)
+            states = self.states if self.states is not None else reader._network.read(moved.document)
+            reading = reader._network.answer(states, moved)
+        places = _places(batch, start)
         choices = tuple(
-            Choice(
-                surfaces.get(word, word),
-                float(probability),
-                tuple(map(int, encoded.mention_positions[encoded.mention_candidates == place] - encoded.start)),
-            )
-            for place, (word, probability) in enumerate(
-                zip(example.choices, reading.probabilities[0].tolist(), strict=True)
+            Choice(surfaces.get(word, word), probability, positions)
+            for word, probability, positions in zip(
+                example.choices, reading.probabilities[0].tolist(), places, strict=True
             )
         )
         ranked = tuple(sorted(choices, key=lambda choice: -choice.probability))
@@ -185,7 +193,7 @@ class ReadDocument:
             candidates=ranked,
             question=example.question,
             document=example.document,
-            attention=tuple(reading.attention[0, encoded.start : encoded.stop].tolist()),
+            attention=tuple(reading.attention[0, start:stop].tolist()),
         )
 
 
@@ -199,6 +207,14 @@ def pick_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"device {name!r} cannot be used here: {str(error).splitlines()[0]}") from None
     return device
+
+
+def _places(batch: Batch, start: int) -> list[tuple[int, ...]]:
+    """Positions in the document of each candidate of the one Example in a batch."""
+    candidates, positions = batch.mentions.candidates.numpy(), batch.mentions.positions.numpy() - start
+    ends = np.bincount(candidates, minlength=batch.candidates.shape[1]).cumsum().tolist()
+    ordered = positions[np.argsort(candidates, kind="stable")].tolist()
+    return [tuple(ordered[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def _prediction(store: Store, number: int, probabilities: NDArray[np.float32]) -> Prediction:

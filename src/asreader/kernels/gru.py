@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from asreader.data.batching import Words
+
+ROOM = 1 << 20
+"""Numbers that a few steps read, made just before these steps: as many as a cache holds until they are read."""
+SHORT = 64
+"""Words of a single sequence that are read before the weights of `_placed` would be ready."""
+DIRECTIONS = ("", "_reverse")
 
 
 class BidirectionalGRU(nn.Module):
@@ -30,13 +37,20 @@ class BidirectionalGRU(nn.Module):
                     nn.init.orthogonal_(gate)
 
     def forward(
-        self, vectors: Float[Tensor, "B T E"], words: Words
+        self, source: Float[Tensor, "B T E"] | nn.Embedding, words: Words
     ) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
-        """The states at every word, forward || backward, and the last state of either direction."""
-        read = both_directions if vectors.device.type == "cpu" else packed
-        states, last = vectors, vectors[:, 0]
-        for gru in self.layers:
-            assert isinstance(gru, nn.GRU)
+        """The states at every word, forward || backward, and the last state of either direction.
+
+        `source` is the words' vectors or the table that they are looked up in, from which a CPU reads faster.
+        """
+        on_cpu = words.rows.device.type == "cpu"
+        read = both_directions if on_cpu else packed
+        first, *upper = (gru for gru in self.layers if isinstance(gru, nn.GRU))
+        if on_cpu and isinstance(source, nn.Embedding):
+            states, last = of_rows(first, source, words)
+        else:
+            states, last = read(first, source(words.rows) if isinstance(source, nn.Embedding) else source, words)
+        for gru in upper:
             states, last = read(gru, states, words)
         return states, last
 
@@ -54,90 +68,193 @@ def packed(
 def both_directions(
     gru: nn.GRU, vectors: Float[Tensor, "B T E"], words: Words
 ) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
-    """The same on a CPU, several times faster: both directions step together, and every product that does not
-    depend on the state before it (inputs, gradients of weights) is one large product outside the recurrence."""
-    directions = ("", "_reverse")
-    inputs = [
-        torch.addmm(getattr(gru, f"bias_ih_l0{d}"), vectors.flatten(0, 1), getattr(gru, f"weight_ih_l0{d}").T)
-        .view(*vectors.shape[:2], -1)
-        .transpose(0, 1)
-        for d in directions
-    ]
-    mask = words.mask.T
-    states: Tensor = _Recurrence.apply(  # type: ignore[no-untyped-call]
-        torch.stack([inputs[0], inputs[1].flip(0)], dim=1),
-        torch.stack([getattr(gru, f"weight_hh_l0{d}") for d in directions]),
-        torch.stack([getattr(gru, f"bias_hh_l0{d}") for d in directions]),
-        torch.stack([mask, mask.flip(0)], dim=1),
-    )
-    last = torch.cat([states[-1, 0], states[-1, 1]], dim=-1)
-    whole = torch.cat([states[:, 0], states[:, 1].flip(0)], dim=-1) * mask[..., None]
-    return whole.transpose(0, 1), last
+    """The same on a CPU, faster: both directions step together, and every product that does not depend on the state
+    before it (inputs, gradients of weights) is one large product outside the recurrence."""
+    places = torch.arange(words.rows.numel()).view(words.rows.shape)
+    return _placed(gru, vectors.flatten(0, 1), places, words)
+
+
+def of_rows(
+    gru: nn.GRU, table: nn.Embedding, words: Words
+) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
+    """`both_directions` of the words' vectors in a table, each distinct word multiplied with the weights once: in a
+    batch of documents six words of seven have stood there before."""
+    batch, steps = words.rows.shape
+    if batch == 1 and steps <= SHORT and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
+        states, last = gru(table(words.rows))
+        return states, last.flatten()[None]
+    distinct, places = words.rows.unique(return_inverse=True)
+    return _placed(gru, table(distinct), places, words)
+
+
+def _placed(
+    gru: nn.GRU, vectors: Float[Tensor, "U E"], places: Int[Tensor, "B T"], words: Words
+) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
+    """Read the sequences in which vector number `places[b, t]` stands at word t."""
+    with torch.autocast("cpu", enabled=False):  # the small products of a step gain nothing from bfloat16
+        inputs, weights = _inputs(gru, vectors.to(gru.all_weights[0][0].dtype)), _weights(gru)
+    numbers, mask = 2 * places.T, words.mask.T
+    index = torch.stack([numbers, numbers.flip(0) + 1], dim=1)
+    both = torch.stack([mask, mask.flip(0)], dim=1)
+    if not torch.is_grad_enabled():
+        return _answering(inputs, index, weights, both, words.lengths)
+    to_product, to_new = (functional.embedding(index, part) for part in inputs)
+    states, _ = _Recurrence.apply(to_product, to_new, weights, both)  # type: ignore[no-untyped-call]
+    last = torch.cat([states[-1, 0], states[-1, 1]], dim=-1) * 2 - 1
+    whole = torch.cat([states[:, 0], states[:, 1].flip(0)], dim=-1)
+    real = mask[..., None].to(whole.dtype)
+    return (whole * (2 * real) - real).transpose(0, 1), last
+
+
+# tanh(x) = 2 sigmoid(2x) - 1, and a sigmoid takes a sixth of the time that a tanh does. So the recurrence runs over
+# u = (h + 1) / 2, for which all three gates are sigmoids and a step is as short as before. `_inputs` and `_weights`
+# hold the factors this brings in: W h = 2 W u - W 1, and twice that for the argument of what was a tanh.
+
+
+def _inputs(
+    gru: nn.GRU, vectors: Float[Tensor, "U E"]
+) -> tuple[Float[Tensor, "numbers gates"], Float[Tensor, "numbers H"]]:
+    """What each vector brings to a step, row 2u + d for direction d: to the recurrent product (of whose third part, the
+    state's share of the new state, it is only the bias), and to the new state directly."""
+    hidden, product_weights, product_biases, new_weights, new_biases = gru.hidden_size, [], [], [], []
+    for direction in DIRECTIONS:
+        weight, bias = (getattr(gru, f"{name}_ih_l0{direction}") for name in ("weight", "bias"))
+        offset = getattr(gru, f"bias_hh_l0{direction}") - getattr(gru, f"weight_hh_l0{direction}").sum(dim=1)
+        product_weights += [weight[: 2 * hidden], torch.zeros_like(weight[2 * hidden :])]
+        product_biases += [bias[: 2 * hidden] + offset[: 2 * hidden], 2 * offset[2 * hidden :]]
+        new_weights.append(2 * weight[2 * hidden :])
+        new_biases.append(2 * bias[2 * hidden :])
+    to_product = functional.linear(vectors, torch.cat(product_weights), torch.cat(product_biases))
+    to_new = functional.linear(vectors, torch.cat(new_weights), torch.cat(new_biases))
+    return to_product.view(-1, 3 * hidden), to_new.view(-1, hidden)
+
+
+def _weights(gru: nn.GRU) -> Float[Tensor, "D H gates"]:
+    """The recurrent weights, for products with a state from the left."""
+    matrices = torch.stack([getattr(gru, f"weight_hh_l0{direction}") for direction in DIRECTIONS])
+    factors = matrices.new_tensor([2.0, 2.0, 4.0]).repeat_interleave(gru.hidden_size)
+    return matrices.transpose(1, 2) * factors
+
+
+def _answering(
+    inputs: tuple[Float[Tensor, "numbers gates"], Float[Tensor, "numbers H"]],
+    index: Int[Tensor, "T D B"],
+    weights: Float[Tensor, "D H gates"],
+    mask: Bool[Tensor, "T D B"],
+    lengths: Int[Tensor, " B"],
+) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
+    """All steps without a backward pass, a few at a time, so that what passes between them stays in the cache."""
+    (steps, directions, batch), hidden = index.shape, weights.shape[1]
+    few = min(steps, _few(directions * batch * hidden))
+    weights = weights.contiguous()
+    rooms = [part.new_empty(few, directions, batch, part.shape[1]) for part in inputs]
+    states = weights.new_full((few + 1, directions, batch, hidden), 0.5)
+    proposed = weights.new_empty(1, directions, batch, hidden)
+    whole = weights.new_empty(batch, steps, directions * hidden)
+    for start in range(0, steps, few):
+        stop = min(start + few, steps)
+        now = stop - start
+        products, from_vectors = (room[:now] for room in rooms)
+        for part, room in zip(inputs, (products, from_vectors), strict=True):
+            torch.index_select(part, 0, index[start:stop].flatten(), out=room.view(-1, part.shape[1]))
+        _step(states[: now + 1], products, from_vectors, proposed, weights, mask[start:stop])
+        states[0] = states[now]
+        forth, back = states[1 : now + 1].mul_(2).sub_(1).unbind(1)
+        whole[:, start:stop, :hidden] = forth.transpose(0, 1)
+        whole[:, steps - stop : steps - start, hidden:] = back.flip(0).transpose(0, 1)
+    for row, length in enumerate(lengths.tolist()):
+        whole[row, length:] = 0
+    return whole, states[now].transpose(0, 1).flatten(1)
+
+
+def _few(numbers: int) -> int:
+    """How many steps whose states are so many numbers are worked on at a time."""
+    return max(8, ROOM // (4 * numbers))
+
+
+def _step(
+    states: Float[Tensor, "next D B H"],
+    products: Float[Tensor, "T D B gates"],
+    from_vectors: Float[Tensor, "T D B H"],
+    proposed: Float[Tensor, "kept D B H"],
+    weights: Float[Tensor, "D H gates"],
+    mask: Bool[Tensor, "T D B"],
+) -> None:
+    """T steps of two GRUs, D = 2, side by side. `products` comes with the inputs and is left with the reset and update
+    gates and the state's share of the new state. Where the mask is False a state is handed on unchanged."""
+    steps, hidden = len(products), states.shape[-1]
+    # Views are made once for all steps: a step is so small that cutting slices would cost as much as computing.
+    product, gates, from_vector = products.unbind(), products[..., : 2 * hidden].unbind(), from_vectors.unbind()
+    reset, update, from_state = (part.unbind() for part in products.split(hidden, dim=-1))
+    state, new = states.unbind(), proposed.unbind() * (steps // len(proposed))
+    whole, real = mask.flatten(1).all(dim=1).tolist(), mask[..., None].unbind()
+    for t in range(steps):
+        product[t].baddbmm_(state[t], weights)
+        gates[t].sigmoid_()
+        torch.addcmul(from_vector[t], reset[t], from_state[t], out=new[t]).sigmoid_()
+        torch.lerp(new[t], state[t], update[t], out=state[t + 1])
+        if not whole[t]:
+            torch.where(real[t], state[t + 1], state[t], out=state[t + 1])
 
 
 class _Recurrence(torch.autograd.Function):
-    """T steps of two GRUs, D = 2, side by side. Where the mask is False a state is handed on unchanged."""
+    """`_step` over whole sequences, with a backward pass. `products` is used up: what the steps compute goes there."""
 
     @staticmethod
     def forward(
         context: Any,
-        inputs: Float[Tensor, "T D B gates"],
-        weights: Float[Tensor, "D gates H"],
-        biases: Float[Tensor, "D gates"],
+        products: Float[Tensor, "T D B gates"],
+        from_vectors: Float[Tensor, "T D B H"],
+        weights: Float[Tensor, "D H gates"],
         mask: Bool[Tensor, "T D B"],
-    ) -> Float[Tensor, "T D B H"]:
-        steps, directions, batch, gates = inputs.shape
-        hidden = gates // 3
-        states = inputs.new_zeros(steps + 1, directions, batch, hidden)
-        # Only a backward pass needs what every step computed; without one, all steps share the same room.
-        kept = steps if any(context.needs_input_grad) else 1
-        products = inputs.new_empty(kept, directions, batch, gates)
-        opened = inputs.new_empty(kept, directions, batch, 2 * hidden)
-        proposed = inputs.new_empty(kept, directions, batch, hidden)
-        transposed, bias = weights.transpose(1, 2).contiguous(), biases[:, None]
-        # Views are made once for all steps: a step is so small that cutting slices would cost as much as computing.
-        gate_inputs, new_inputs = (part.unbind() for part in inputs.split([2 * hidden, hidden], dim=-1))
-        each = steps // kept
-        gate_products, new_products = (part.unbind() * each for part in products.split([2 * hidden, hidden], dim=-1))
-        resets, updates = (part.unbind() * each for part in opened.split(hidden, dim=-1))
-        product, both, new = (room.unbind() * each for room in (products, opened, proposed))
-        state = states.unbind()
-        whole, real = mask.flatten(1).all(dim=1).tolist(), mask[..., None].unbind()
-        for t in range(steps):
-            torch.baddbmm(bias, state[t], transposed, out=product[t])
-            torch.add(gate_inputs[t], gate_products[t], out=both[t]).sigmoid_()
-            torch.addcmul(new_inputs[t], resets[t], new_products[t], out=new[t]).tanh_()
-            torch.lerp(new[t], state[t], updates[t], out=state[t + 1])
-            if not whole[t]:
-                torch.where(real[t], state[t + 1], state[t], out=state[t + 1])
-        context.save_for_backward(states, opened, proposed, products, weights, mask)
-        return states[1:]
+    ) -> tuple[Float[Tensor, "T D B H"], Float[Tensor, "T D B gates"]]:
+        steps, directions, batch, hidden = from_vectors.shape
+        states = products.new_full((steps + 1, directions, batch, hidden), 0.5)
+        proposed = torch.empty_like(from_vectors)
+        _step(states, products, from_vectors, proposed, weights.contiguous(), mask)
+        context.mark_dirty(products)
+        context.set_materialize_grads(False)
+        context.save_for_backward(states, products, proposed, weights, mask)
+        return states[1:], products
 
     @staticmethod
-    def backward(context: Any, gradient: Float[Tensor, "T D B H"]) -> tuple[Tensor, Tensor, Tensor, None]:
-        states, opened, proposed, products, weights, mask = context.saved_tensors
+    def backward(
+        context: Any, gradient: Float[Tensor, "T D B H"] | None, _: None
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        if gradient is None:  # nothing that was read is asked about
+            return None, None, None, None
+        states, products, proposed, weights, mask = context.saved_tensors
         steps, directions, batch, hidden = proposed.shape
-        reset, update = opened.split(hidden, dim=-1)
-        # All that does not depend on later steps, in a few large operations.
-        kept = mask[..., None].to(gradient.dtype)
-        to_new = (1 - update) * (1 - proposed * proposed) * kept
-        to_update = (states[:-1] - proposed) * update * (1 - update) * kept
-        to_reset = to_new * products[..., 2 * hidden :] * reset * (1 - reset)
-        to_product = torch.cat([to_reset, to_update, to_new * reset], dim=-1)
-        carried = (1 - kept) + kept * update
-        through = torch.empty_like(products)  # gradients at the recurrent product
-        totals = gradient.clone()
-        total, at_product, out = (
-            totals.unbind(),
-            to_product.view(steps, directions, batch, 3, hidden).unbind(),
-            through.unbind(),
-        )
-        gates, carry = through.view(steps, directions, batch, 3, hidden).unbind(), carried.unbind()
-        for t in reversed(range(steps)):
-            torch.mul(at_product[t], total[t].unsqueeze(2), out=gates[t])
-            if t:
-                torch.baddbmm(torch.addcmul(total[t - 1], total[t], carry[t]), out[t], weights, out=total[t - 1])
-        flat = through.transpose(0, 1).reshape(directions, steps * batch, 3 * hidden)
-        before = states[:-1].transpose(0, 1).reshape(directions, steps * batch, hidden)
-        to_inputs = torch.cat([through[..., : 2 * hidden], totals * to_new], dim=-1)
-        return to_inputs, torch.bmm(flat.transpose(1, 2), before), flat.sum(dim=1), None
+        back = weights.transpose(1, 2).contiguous()
+        totals, to_products, to_vectors = gradient.clone(), torch.empty_like(products), torch.empty_like(proposed)
+        total, out = totals.unbind(), to_products.unbind()
+        gates = to_products.unflatten(-1, (3, hidden)).unbind()
+        few = _few(directions * batch * hidden)
+        for stop in range(steps, 0, -few):
+            part = slice(max(0, stop - few), stop)
+            local, to_new, carried = _local_gradients(states[part], products[part], proposed[part], mask[part])
+            for t, to_gates, carry in reversed(list(zip(range(part.start, stop), local, carried, strict=True))):
+                torch.mul(to_gates, total[t].unsqueeze(2), out=gates[t])
+                if t:
+                    total[t - 1].addcmul_(total[t], carry).baddbmm_(out[t], back)
+            torch.mul(totals[part], to_new, out=to_vectors[part])
+        flat = to_products.transpose(0, 1).reshape(directions, steps * batch, 3 * hidden)
+        earlier = states[:-1].transpose(0, 1).reshape(directions, steps * batch, hidden)
+        return to_products, to_vectors, torch.bmm(earlier.transpose(1, 2), flat), None
+
+
+def _local_gradients(
+    states: Float[Tensor, "T D B H"],
+    products: Float[Tensor, "T D B gates"],
+    proposed: Float[Tensor, "T D B H"],
+    mask: Bool[Tensor, "T D B"],
+) -> tuple[tuple[Tensor, ...], Float[Tensor, "T D B H"], tuple[Tensor, ...]]:
+    """What a gradient at a step's state is multiplied with on its way to the recurrent product (step by step), to the
+    vectors' share of the new state (all steps) and to the state before (step by step)."""
+    reset, update, from_state = products.chunk(3, dim=-1)
+    kept = mask[..., None].to(states.dtype)
+    to_new = (1 - update) * proposed * (1 - proposed) * kept
+    to_update = (states - proposed) * update * (1 - update) * kept
+    to_reset = to_new * from_state * reset * (1 - reset)
+    to_product = torch.stack([to_reset, to_update, to_new * reset], dim=-2)
+    return to_product.unbind(), to_new, torch.lerp(torch.ones_like(kept), update, kept).unbind()

@@ -29,12 +29,12 @@ class AttentionSum(nn.Module):
 
     def read(self, document: Words) -> Float[Tensor, "B T states"]:
         """f_i(d): every word in the context of the whole document."""
-        states: Tensor = self.document_encoder(self.embed(document.rows), document)[0]
+        states: Tensor = self.document_encoder(self.embed, document)[0]
         return states
 
     def answer(self, document: Float[Tensor, "B T states"], batch: Batch) -> Reading:
         """Equations 1 and 2, with P over the whole document or over the candidates alone."""
-        _, question = self.question_encoder(self.embed(batch.question.rows), batch.question)
+        _, question = self.question_encoder(self.embed, batch.question)
         log_attention = attention(document, question, batch)
         support = pointer_sum(log_attention, batch.mentions, batch.candidates.shape[1])
         if self.normalise == "candidates":

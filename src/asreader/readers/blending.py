@@ -24,12 +24,12 @@ class Blending(nn.Module):
 
     def read(self, document: Words) -> Float[Tensor, "B T states"]:
         """Every word in the context of the whole document."""
-        states: Tensor = self.document_encoder(self.embed(document.rows), document)[0]
+        states: Tensor = self.document_encoder(self.embed, document)[0]
         return states
 
     def answer(self, document: Float[Tensor, "B T states"], batch: Batch) -> Reading:
         """Attend as the Attention Sum Reader does, then compare the blend of word vectors with each candidate's."""
-        _, question = self.question_encoder(self.embed(batch.question.rows), batch.question)
+        _, question = self.question_encoder(self.embed, batch.question)
         weights = attention(document, question, batch).exp()
         with torch.autocast(document.device.type, enabled=False):
             blend = torch.einsum("bt,bte->be", weights, self.embed(batch.document.rows))

@@ -1,0 +1,263 @@
+"""N readers trained side by side at the size of CBT NE: PYTHONPATH=src python benchmarks/together.py
+
+Needs no data: a made data set of the same size and length distribution lies on the device from the start. For each N it
+takes the same batches three times (getting ready, recording graphs, measuring) and prints what a step costs and what
+that makes for a reader and an epoch; then a table of what one step is spent on. Every row is also printed as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import time
+import traceback
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from asreader import readers
+from asreader.data.batching import plan
+from asreader.data.resident import NOBODY, FlatWords, Resident, Widths
+from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
+from asreader.kernels import recurrence
+from asreader.training.stacked import Stack
+from asreader.training.stacked_step import Moments, Step
+
+CANDIDATES, ANONYMOUS, BATCH, PREFETCH = 10, 100, 32, 10
+PROFILED = (
+    ("softmax and sums in log space", ("softmax", "logsumexp")),
+    ("recurrence", ("gru_forward", "gru_backward", "_forward", "_backward")),  # also what Triton calls its kernels
+    ("Adam", ("fusedadam", "fused_adam")),
+    ("norm", ("lpnorm", "norm")),
+    ("matrix products", ("gemm", "cutlass", "nvjet", "xmma", "cublas", "splitk", "gemv")),
+    ("gradient of the embedding", ("compute_grad_weight", "embedding", "sum_and_scatter", "krn_", "sort", "unique")),
+    ("sums", ("reduce",)),
+    ("filling and copying", ("fill", "memset", "memcpy", "copy", "cat")),
+    ("gathering", ("index", "gather", "scatter")),
+    ("element by element", ("elementwise", "where")),
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a data set and its readers look like."""
+
+    questions: int
+    mean: float
+    deviation: float
+    shortest: int
+    longest: int
+    vocabulary: int
+    embedding: int
+    hidden: int = 384
+    question: int = 28
+
+    @property
+    def steps(self) -> int:
+        """Batches of an epoch."""
+        return -(-self.questions // BATCH)
+
+
+SHAPES = {
+    "ne": Shape(108_719, 433, 110, 106, 1338, 53_000, 384),
+    "cnn": Shape(380_298, 762, 300, 100, 2000, 118_497, 128),
+    "tiny": Shape(640, 40, 10, 5, 90, 300, 16, hidden=64, question=8),
+}
+
+
+def made(shape: Shape, device: torch.device) -> Resident:
+    """A data set on the device: lengths normal, words as Zipf has them, some unknown, every answer mentioned."""
+    random = np.random.default_rng(1)
+    lengths = random.normal(shape.mean, shape.deviation, shape.questions).clip(shape.shortest, shape.longest)
+    asked = random.normal(shape.question, shape.question / 3, shape.questions).clip(3, 5 * shape.question)
+    documents, questions = (_flat(part.astype(np.int64), shape, device) for part in (lengths, asked))
+    at = torch.randint(0, 12 * CANDIDATES, documents.rows.shape, dtype=torch.int16, device=device)
+    at = torch.where(at < CANDIDATES, at, NOBODY)
+    at[documents.starts] = 0
+    return Resident(
+        documents=documents,
+        questions=questions,
+        candidate_at=at,
+        answers=torch.zeros(shape.questions, dtype=torch.int16, device=device),
+        supported=torch.ones(shape.questions, dtype=torch.bool, device=device),
+        document_lengths=lengths.astype(np.int64),
+        question_lengths=asked.astype(np.int64),
+        anonymous=ANONYMOUS,
+        choices=CANDIDATES,
+    )
+
+
+def _flat(lengths: np.ndarray, shape: Shape, device: torch.device) -> FlatWords:
+    total, fixed = int(lengths.sum()), FIRST_ANONYMOUS_ROW + ANONYMOUS
+    known = shape.vocabulary - fixed
+    rows = fixed + (known ** torch.rand(total, device=device)).int().clamp(max=known) - 1
+    unknown = torch.rand(total, device=device) < 0.02
+    rows[unknown] = torch.randint(FIRST_ANONYMOUS_ROW, fixed, (int(unknown.sum()),), dtype=torch.int32, device=device)
+    ends = np.cumsum(lengths)
+    return FlatWords(
+        rows, torch.from_numpy(ends - lengths).to(device), torch.from_numpy(lengths.astype(np.int32)).to(device)
+    )
+
+
+def orders(data: Resident, count: int, steps: int) -> tuple[np.ndarray, list[Widths]]:
+    """What a group asks for: each reader's own plan and dealt rows."""
+    numbers = np.arange(len(data.document_lengths))
+    made = np.empty((steps, count, BATCH + 1 + ANONYMOUS), np.int32)
+    for reader in range(count):
+        batches = plan(data.document_lengths, numbers, size=BATCH, prefetch=PREFETCH, seed=reader, epoch=0)
+        for step in range(steps):
+            batch = batches[step % len(batches)]
+            made[step, reader, :BATCH] = batch[0]
+            made[step, reader, : len(batch)] = batch
+            made[step, reader, BATCH] = len(batch)
+            generator = np.random.default_rng([reader, 0, step])
+            pool = np.arange(FIRST_ANONYMOUS_ROW, FIRST_ANONYMOUS_ROW + ANONYMOUS, dtype=np.int32)
+            made[step, reader, BATCH + 1 :] = generator.permutation(pool)
+    return made, [data.widths(order[:, :BATCH]) for order in made]
+
+
+class Bench:
+    """N fresh readers and the steps they are measured on."""
+
+    def __init__(self, shape: Shape, data: Resident, count: int, steps: int, precision: torch.dtype, graphs: bool):
+        device = data.documents.rows.device
+        options = {"embedding": shape.embedding, "hidden": shape.hidden}
+        network = readers.build("attention_sum", shape.vocabulary, options)
+        weights, first, second = (Stack.zeros(count, network, device) for _ in range(3))
+        with torch.no_grad():
+            for reader in range(count):
+                for name, view in weights.views(reader).items():
+                    view.copy_(network.get_parameter(name))
+        moments = Moments(first, second, torch.zeros(count, sum(1 for _ in network.parameters()), device=device))
+        self.step = Step(
+            weights, moments, data, batch=BATCH, rates=[0.001] * count, clip=10.0, precision=precision, graphs=graphs
+        )
+        begin = time.perf_counter()
+        made, self.widths = orders(data, count, steps)
+        self.host_ms = (time.perf_counter() - begin) / steps * 1e3
+        self.orders = torch.from_numpy(made).to(device)
+
+    def go(self) -> tuple[float, Tensor]:
+        """Seconds for all steps, and the last losses."""
+        synchronize()
+        begin = time.perf_counter()
+        for order, widths in zip(self.orders, self.widths, strict=True):
+            losses = self.step.take(order, widths)
+        synchronize()
+        return time.perf_counter() - begin, losses
+
+
+def synchronize() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def measured(shape: Shape, data: Resident, count: int, options: argparse.Namespace) -> dict[str, object]:
+    """One row: this many readers."""
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    precision = torch.float32 if options.precision == "float32" else torch.bfloat16
+    bench = Bench(shape, data, count, options.steps, precision, options.graphs)
+    ready, _ = bench.go()
+    recording, _ = bench.go() if options.graphs else (0.0, None)
+    seconds, losses = min((bench.go() for _ in range(options.repeats)), key=lambda found: found[0])
+    step = seconds / options.steps
+    return {
+        "readers": count,
+        "ms_per_step": round(step * 1e3, 3),
+        "seconds_per_reader_and_epoch": round(step * shape.steps / count, 3),
+        "us_per_time_step": round(step * 1e6 / np.mean([widths.document for widths in bench.widths]), 2),
+        "getting_ready_s": round(ready, 2),
+        "recording_s": round(recording, 2),
+        "widths": len(set(bench.widths)),
+        "host_ms_per_step": round(bench.host_ms, 3),
+        "peak_GB": round(torch.cuda.max_memory_allocated() / 1e9, 2) if torch.cuda.is_available() else 0,
+        "reserved_GB": round(torch.cuda.max_memory_reserved() / 1e9, 2) if torch.cuda.is_available() else 0,
+        "loss": round(float(losses.mean()), 4),
+    }
+
+
+def profile(shape: Shape, data: Resident, count: int, options: argparse.Namespace) -> None:
+    """What an ordinary step of this many readers is spent on, by class of kernel and by the longest kernels."""
+    precision = torch.float32 if options.precision == "float32" else torch.bfloat16
+    bench = Bench(shape, data, count, PREFETCH, precision, False)
+    bench.go()
+    activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities if torch.cuda.is_available() else activities[1:]) as found:
+        bench.go()
+    spent: defaultdict[str, float] = defaultdict(float)
+    kernels: defaultdict[str, float] = defaultdict(float)
+    calls: defaultdict[str, int] = defaultdict(int)
+    for event in found.events():
+        if torch.cuda.is_available() and event.device_type != torch.autograd.DeviceType.CUDA:
+            continue
+        name = event.name.lower()
+        kind = next((kind for kind, parts in PROFILED if any(part in name for part in parts)), "other")
+        duration = event.self_device_time_total if torch.cuda.is_available() else event.self_cpu_time_total
+        spent[kind] += duration / 1e3 / PREFETCH
+        kernels[event.name] += duration / 1e3 / PREFETCH
+        calls[event.name] += 1
+    total = sum(spent.values()) or 1.0
+    print(f"\none step of {count} readers, {total:.3f} ms on the device (not as a graph)", flush=True)
+    for kind, time_ms in sorted(spent.items(), key=lambda pair: -pair[1]):
+        print(f"  {kind:30s} {time_ms:8.3f} ms  {time_ms / total:6.1%}", flush=True)
+    print("longest kernels", flush=True)
+    for name, time_ms in sorted(kernels.items(), key=lambda pair: -pair[1])[: options.longest]:
+        print(f"  {time_ms:8.3f} ms {calls[name] / PREFETCH:6.1f} calls  {name[:110]}", flush=True)
+
+
+def choose_recurrence(name: str) -> None:
+    """Let `recurrence.run` take one way, whatever is fastest."""
+    if name == "auto":
+        return
+    way = None
+    if name != "stepwise":
+        from importlib import import_module
+
+        way = import_module(f"asreader.kernels.{name}")
+    recurrence.fastest = lambda device, dtype, hidden: way  # type: ignore[assignment]
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--readers", type=int, nargs="+", default=[1, 4, 8, 16])
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--shape", choices=sorted(SHAPES), default="ne")
+    parser.add_argument("--precision", choices=["bfloat16", "float32"], default="bfloat16")
+    parser.add_argument("--graphs", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--recurrence", default="auto", help="auto, stepwise, or a module of asreader.kernels")
+    parser.add_argument("--profile", type=int, nargs="*", default=[1, 16], help="readers of the profiled steps")
+    parser.add_argument("--longest", type=int, default=15, help="kernels named in a profile")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    choose_recurrence(options.recurrence)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
+    begin, shape = time.perf_counter(), SHAPES[options.shape]
+    data = made(shape, device)
+    synchronize()
+    print(f"{name}, torch {torch.__version__}, {options}; data made in {time.perf_counter() - begin:.1f} s", flush=True)
+    work = [(measured, count) for count in options.readers] + [(profile, count) for count in options.profile]
+    for task, count in work:
+        try:
+            row = task(shape, data, count, options)  # type: ignore[operator]
+            if row is not None:
+                common = {"shape": options.shape, "precision": options.precision, "graphs": options.graphs}
+                print(json.dumps({"device": name, **common, "recurrence": options.recurrence, **row}), flush=True)
+        except Exception:
+            print(f"{task.__name__} with {count} readers failed:\n{traceback.format_exc(limit=-6)}", flush=True)
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

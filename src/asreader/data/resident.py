@@ -1,0 +1,276 @@
+"""encoded store -> tensors that stay on a device -> batches of many readers, gathered there by index arithmetic alone.
+
+The rows are those of `Batcher`; what is left to a step is to choose examples and a width. Nothing here waits for the
+device: widths come from lengths that the host knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from asreader.data.batching import Batcher
+from asreader.data.store import NO_ANSWER, Ragged, Store
+from asreader.data.vocabulary import ENTITY, FIRST_ANONYMOUS_ROW, PADDING_ROW, UNKNOWN, Vocabulary
+
+Numbers = NDArray[np.int32]
+Places = NDArray[np.int16]
+
+NOBODY = -1
+"""Where no candidate's mention stands, and the answer of an example without one."""
+
+WIDTH_STEP = 32
+"""Documents are padded to a multiple of this, so that few shapes occur."""
+
+_CHUNK = 4096  # examples encoded at a time: bounds the memory of building
+
+
+class Unfit(Exception):
+    """A store that cannot be held this way; the message says why."""
+
+
+@dataclass(frozen=True)
+class Widths:
+    """How wide a batch is padded."""
+
+    document: int
+    question: int
+
+
+@dataclass(frozen=True)
+class FlatWords:
+    """Sequences of embedding rows end to end."""
+
+    rows: Int[Tensor, " words"]
+    starts: Int[Tensor, " examples"]
+    lengths: Int[Tensor, " examples"]
+
+
+@dataclass(frozen=True)
+class ReadersBatch:
+    """One batch for each of N readers."""
+
+    document: Int[Tensor, "N B T"]
+    document_lengths: Int[Tensor, "N B"]
+    question: Int[Tensor, "N B Q"]
+    question_lengths: Int[Tensor, "N B"]
+    candidate_at: Int[Tensor, "N B T"]  # whose mention stands there, or NOBODY
+    answers: Int[Tensor, "N B"]
+    counted: Bool[Tensor, "N B"]  # False: a place that a short batch leaves empty, an answer without support
+
+    @property
+    def readable(self) -> Bool[Tensor, "N B T"]:
+        """Where attention may go."""
+        column = torch.arange(self.document.shape[-1], device=self.document.device)
+        return column < self.document_lengths[..., None]
+
+    @property
+    def answer_at(self) -> Bool[Tensor, "N B T"]:
+        """The positions that support the answer; every readable one where the example does not count.
+
+        So no sum is empty: an infinite loss times a weight of zero would still not be a number.
+        """
+        return torch.where(self.counted[..., None], self.candidate_at == self.answers[..., None], self.readable)
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A whole encoded data set on a device. `anonymous` rows, behind the fixed ones, are those that may be redrawn."""
+
+    documents: FlatWords
+    questions: FlatWords
+    candidate_at: Int[Tensor, " words"]
+    answers: Int[Tensor, " examples"]
+    supported: Bool[Tensor, " examples"]  # the answer is a candidate that stands in the document
+    document_lengths: NDArray[np.integer]  # on the host, where widths are chosen
+    question_lengths: NDArray[np.integer]
+    anonymous: int
+    choices: int  # the largest number of candidates
+
+    def widths(self, numbers: NDArray[np.integer]) -> Widths:
+        """Room for these examples: few different widths, because each costs a captured graph."""
+        longest = int(self.document_lengths[numbers].max())
+        asked = int(self.question_lengths[numbers].max())
+        question = max(WIDTH_STEP, 1 << (asked - 1).bit_length())
+        return Widths(-(-longest // WIDTH_STEP) * WIDTH_STEP, question)
+
+    def batch(
+        self,
+        numbers: Int[Tensor, "N B"],
+        sizes: Int[Tensor, " N"],
+        widths: Widths,
+        dealt: Int[Tensor, "N anonymous"] | None = None,
+    ) -> ReadersBatch:
+        """Gather examples; only the first `sizes` of each reader count. `dealt` are the anonymous rows dealt anew."""
+        numbers = numbers.long()
+        lengths, asked = self.documents.lengths[numbers], self.questions.lengths[numbers]
+        place, real = _places(self.documents.starts[numbers], lengths, widths.document, len(self.documents.rows))
+        asked_place, asked_real = _places(
+            self.questions.starts[numbers], asked, widths.question, len(self.questions.rows)
+        )
+        document = torch.where(real, self.documents.rows[place], PADDING_ROW)
+        question = torch.where(asked_real, self.questions.rows[asked_place], PADDING_ROW)
+        if dealt is not None:
+            document, question = (_dealt_anew(rows, dealt) for rows in (document, question))
+        present = torch.arange(numbers.shape[1], device=numbers.device) < sizes[:, None]
+        return ReadersBatch(
+            document=document,
+            document_lengths=lengths,
+            question=question,
+            question_lengths=asked,
+            candidate_at=torch.where(real, self.candidate_at[place], NOBODY),
+            answers=self.answers[numbers],
+            counted=present & self.supported[numbers],
+        )
+
+
+def resident(
+    store: Store,
+    vocabulary: Vocabulary,
+    *,
+    device: torch.device,
+    question_at: str = "apart",
+    anonymise: float = 0.0,
+) -> Resident:
+    """Encode a whole store once and put it on a device; raises Unfit where a batch depends on more than its examples'
+    numbers, or where one candidate for each position is not enough."""
+    if question_at != "apart":
+        raise Unfit(f"data.question_at is {question_at}")
+    if anonymise:
+        raise Unfit("data.anonymise makes other words unknown in every batch")
+    lengths = np.asarray(store.lengths, np.int64)
+    asked = np.diff(store.questions.ends, prepend=0)
+    documents, questions = np.empty(lengths.sum(), np.int32), np.empty(asked.sum(), np.int32)
+    at = np.empty(len(documents), np.int16)
+    answers = np.empty(len(store), np.int16)
+    supported = np.empty(len(store), np.bool_)
+    starts, asked_starts = np.cumsum(lengths) - lengths, np.cumsum(asked) - asked
+    table, finder = vocabulary.rows(store.lexicon), _MentionFinder(store, vocabulary)
+    for first in range(0, len(store), _CHUNK):
+        chunk = slice(first, min(first + _CHUNK, len(store)))
+        words = _document_words(store, chunk)
+        here = slice(starts[first], starts[first] + len(words))
+        asking = _stretch(store.questions, chunk)
+        asked_here = slice(asked_starts[first], asked_starts[first] + len(asking))
+        examples = (np.repeat(np.arange(chunk.stop - first), counts[chunk]) for counts in (lengths, asked))
+        rows = _borrowed(np.concatenate([words, asking]), np.concatenate([*examples]), table, vocabulary)
+        documents[here], questions[asked_here] = rows[: len(words)], rows[len(words) :]
+        for number in range(first, chunk.stop):
+            begin = starts[number]
+            document = words[begin - here.start : begin - here.start + lengths[number]]
+            places, answers[number] = finder.find(number, document)
+            at[begin : begin + lengths[number]] = places
+            supported[number] = answers[number] != NOBODY and (places == answers[number]).any()
+    return Resident(
+        documents=_flat(documents, starts, lengths, device),
+        questions=_flat(questions, asked_starts, asked, device),
+        candidate_at=torch.from_numpy(at).to(device),
+        answers=torch.from_numpy(answers).to(device),
+        supported=torch.from_numpy(supported).to(device),
+        document_lengths=lengths,
+        question_lengths=asked,
+        anonymous=vocabulary.unknown + vocabulary.entities,
+        choices=finder.choices,
+    )
+
+
+def dealt(vocabulary: Vocabulary, generator: np.random.Generator) -> Numbers:
+    """The part of `entities.redrawn` that says something: where each anonymous row goes, from the same draws."""
+    pools = (vocabulary.unknown_rows, vocabulary.entity_rows)
+    return np.concatenate(
+        [generator.permutation(np.arange(pool.start, pool.stop, dtype=np.int32)) for pool in pools if len(pool)]
+    )
+
+
+class _MentionFinder:
+    """Which candidate each word of a document mentions."""
+
+    def __init__(self, store: Store, vocabulary: Vocabulary) -> None:
+        self._store = store
+        self._batcher = Batcher(store, vocabulary)
+        self._place = np.full(len(store.lexicon), NOBODY, np.int16)  # of each word among the candidates of one example
+        self._is_phrase = np.zeros(len(store.lexicon), np.bool_)
+        self._is_phrase[store.columns["phrases"]] = True
+        self.choices = 1
+
+    def find(self, number: int, document: Numbers) -> tuple[Places, int]:
+        """For each position of an example the place of its candidate, and the answer's place."""
+        candidates = self._store.candidates(number, document)
+        if len(candidates) > np.iinfo(np.int16).max:
+            raise Unfit(f"{self._store.ids[number]} has {len(candidates):,} candidates")
+        self.choices = max(self.choices, len(candidates))
+        if self._is_phrase[candidates].any():
+            return self._with_phrases(number, document)
+        # Written backwards, the first of several equal candidates is the one that stays.
+        self._place[candidates[::-1]] = np.arange(len(candidates) - 1, -1, -1, dtype=np.int16)
+        places, answer = self._place[document], int(self._store.answers[number])
+        found = NOBODY if answer == NO_ANSWER else int(self._place[answer])
+        self._place[candidates] = NOBODY
+        return places, found
+
+    def _with_phrases(self, number: int, document: Numbers) -> tuple[Places, int]:
+        encoded = self._batcher.encoded(number)
+        positions = encoded.mention_positions
+        if len(np.unique(positions)) < len(positions):
+            raise Unfit(f"in {self._store.ids[number]} one word is part of several candidates")
+        places = np.full(len(document), NOBODY, np.int16)
+        places[positions] = encoded.mention_candidates
+        return places, encoded.answer
+
+
+def _document_words(store: Store, chunk: slice) -> Numbers:
+    """The words of a chunk's documents, end to end."""
+    sentences, ends = _stretch(store.documents, chunk), store.sentences.ends
+    lengths = np.diff(ends, prepend=0)[sentences]
+    before = np.cumsum(lengths) - lengths
+    places = np.arange(lengths.sum()) + np.repeat(ends[sentences] - lengths - before, lengths)
+    words: Numbers = store.sentences.values[places]
+    return words
+
+
+def _stretch(ragged: Ragged, chunk: slice) -> Numbers:
+    return ragged.values[ragged.ends[chunk.start - 1] if chunk.start else 0 : ragged.ends[chunk.stop - 1]]
+
+
+def _borrowed(words: Numbers, examples: NDArray[np.integer], table: Numbers, vocabulary: Vocabulary) -> Numbers:
+    """Rows of many examples' words, all documents and then all questions: `entities.borrowed` for all at once."""
+    rows: Numbers = table[words]
+    for stand_in, pool in ((UNKNOWN, vocabulary.unknown_rows), (ENTITY, vocabulary.entity_rows)):
+        places = np.flatnonzero(rows == stand_in)
+        if not len(places):
+            continue
+        places = places[np.argsort(examples[places], kind="stable")]  # reading order within each example
+        whose = examples[places]
+        _, first, which = np.unique(whose * len(table) + words[places], return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))  # over all examples, which come one after the other
+        distinct = np.bincount(whose[first], minlength=int(whose[-1]) + 1)
+        rank -= (np.cumsum(distinct) - distinct)[whose[first]]
+        rows[places] = pool.start + rank[which] % len(pool)
+    return rows
+
+
+def _flat(rows: Numbers, starts: NDArray[np.integer], lengths: NDArray[np.integer], device: torch.device) -> FlatWords:
+    # A mask may look at one word even where there are none.
+    held = rows if len(rows) else np.zeros(1, np.int32)
+    short = lengths.astype(np.int32)
+    return FlatWords(*(torch.from_numpy(column).to(device) for column in (held, starts, short)))
+
+
+def _places(
+    starts: Int[Tensor, "N B"], lengths: Int[Tensor, "N B"], width: int, total: int
+) -> tuple[Int[Tensor, "N B width"], Bool[Tensor, "N B width"]]:
+    column = torch.arange(width, device=starts.device)
+    return (starts[..., None] + column).clamp(max=total - 1), column < lengths[..., None]
+
+
+def _dealt_anew(rows: Int[Tensor, "N B T"], dealt: Int[Tensor, "N anonymous"]) -> Int[Tensor, "N B T"]:
+    number = rows - FIRST_ANONYMOUS_ROW
+    anonymous = (number >= 0) & (number < dealt.shape[1])
+    chosen = dealt.gather(1, number.clamp(0, dealt.shape[1] - 1).flatten(1).long())
+    return torch.where(anonymous, chosen.view_as(rows), rows)

@@ -1,0 +1,342 @@
+// One recurrence of a GRU for NB sequences, by a cluster of CS thread blocks that stay for the whole sequence.
+//
+// Block `rank` owns U = H / CS units of the state: its rows of the recurrent weights live in registers, as operands of
+// the tensor cores. Forward, every block multiplies them with the whole state before, which lies in its shared memory,
+// and hands its new units to all other blocks of the cluster. Backward, every block multiplies its own gates' gradients,
+// which no other needs, with the same weights transposed, and hands every other block its share of the sum.
+// Products and sums are in float32; what is exchanged and stored is bfloat16.
+//
+// H, U, CS and NB come from the compiler's command line. NB is 8, 16 or 32.
+
+typedef unsigned short bf16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define THREADS 384
+#define GROUPS 3                              // warpgroups, each of which multiplies 64 rows at a time
+#define GATES (3 * U)                         // gate rows of a block: reset, update, new
+#define FORWARD_TILES ((GATES + 63) / 64)
+#define FORWARD_STEPS (H / 16)
+#define BACKWARD_TILES ((H / 64 + GROUPS - 1) / GROUPS)  // of each warpgroup
+#define BACKWARD_STEPS (GATES / 16)
+#define ACCUMULATORS (NB / 2)
+#define TASKS ((U / 4 * NB + THREADS - 1) / THREADS)      // a task is four units of one sequence
+#define PADDED(n) ((n) + (36 - (n) % 32) % 32)            // 4 modulo 32: rows that begin in different banks
+
+__device__ __forceinline__ float low(u32 pair) { return __uint_as_float(pair << 16); }
+__device__ __forceinline__ float high(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
+__device__ __forceinline__ u32 paired(float first, float second) {
+    u32 pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    return pair;
+}
+__device__ __forceinline__ void unpack(uint2 four, float* out) {
+    out[0] = low(four.x); out[1] = high(four.x); out[2] = low(four.y); out[3] = high(four.y);
+}
+__device__ __forceinline__ uint2 packed(const float* in) { return make_uint2(paired(in[0], in[1]), paired(in[2], in[3])); }
+__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
+__device__ __forceinline__ float hyperbolic(float x) { return 2.0f * sigmoid(2.0f * x) - 1.0f; }
+
+__device__ __forceinline__ u32 cluster_rank() { u32 rank; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank)); return rank; }
+__device__ __forceinline__ u32 shared_address(const void* pointer) { return (u32)__cvta_generic_to_shared(pointer); }
+__device__ __forceinline__ u32 in_block(u32 address, u32 rank) {
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}
+// Stores into another block's shared memory that tell its barrier how many bytes have come: nobody waits for a sender.
+__device__ __forceinline__ void give(u32 address, uint2 value, u32 barrier) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
+                 ::"r"(address), "r"(value.x), "r"(value.y), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void give(u32 address, uint4 value, u32 barrier) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
+                 ::"r"(address), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void prepare(u32 barrier) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void expect(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void await(u32 barrier, u32 phase) {
+    u32 done = 0;
+    while (!done)
+        asm volatile("{\n.reg .pred p;\n"
+                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(done) : "r"(barrier), "r"(phase) : "memory");
+}
+// All blocks of the cluster are there: before the first byte is sent, and before a block that may be sent to ends.
+__device__ __forceinline__ void meet() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// Tensor cores read shared memory past the ordinary path: what was stored must be made visible to them.
+__device__ __forceinline__ void show_tensor_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// A tile of K rows and NB columns as the tensor cores want it: blocks of 8 x 8 elements, each column's 8 in a row.
+__device__ __forceinline__ u32 tile_byte(int k, int n) { return (k >> 3) * (NB * 16) + (n >> 3) * 128 + (n & 7) * 16 + (k & 7) * 2; }
+__device__ __forceinline__ u64 descriptor(u32 address) {
+    return (u64)((address & 0x3ffff) >> 4) | (u64)(NB * 16 >> 4) << 16 | (u64)(128 >> 4) << 32;
+}
+
+#if NB == 8
+#define SHAPE "m64n8k16"
+#define SUMS "{%0, %1, %2, %3}"
+#define REST "{%4, %5, %6, %7}, %8, p, 1, 1, 0;\n}"
+#define ADD "setp.ne.b32 p, %9, 0;\n"
+#define SUM_OPERANDS "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+#elif NB == 16
+#define SHAPE "m64n16k16"
+#define SUMS "{%0, %1, %2, %3, %4, %5, %6, %7}"
+#define REST "{%8, %9, %10, %11}, %12, p, 1, 1, 0;\n}"
+#define ADD "setp.ne.b32 p, %13, 0;\n"
+#define SUM_OPERANDS "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+#else
+#define SHAPE "m64n32k16"
+#define SUMS "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}"
+#define REST "{%16, %17, %18, %19}, %20, p, 1, 1, 0;\n}"
+#define ADD "setp.ne.b32 p, %21, 0;\n"
+#define SUM_OPERANDS "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+#endif
+
+__device__ __forceinline__ void multiply(float (&d)[ACCUMULATORS], const u32 (&a)[4], u64 b, int add) {
+    asm volatile("{\n.reg .pred p;\n" ADD "wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 " SUMS ", " REST
+                 : SUM_OPERANDS
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
+}
+__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void end_products() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+// A thread's sums of a 64-row tile, transposed: out[column][row].
+__device__ __forceinline__ void spread(const float (&d)[ACCUMULATORS], float* out, int stride, int row, int column) {
+#pragma unroll
+    for (int n = 0; n < NB / 8; n++) {
+        float* at = out + (n * 8 + column) * stride + row;
+        at[0] = d[4 * n]; at[stride] = d[4 * n + 1];
+        at[8] = d[4 * n + 2]; at[stride + 8] = d[4 * n + 3];
+    }
+}
+
+extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_forward(
+    const bf16* inputs, const bf16* weights, const float* biases, const int* lengths, bf16* states, bf16* kept,
+    int T, int B, int chunks, int keep) {
+    extern __shared__ __align__(1024) unsigned char room[];
+    unsigned char* before = room;                                   // two tiles of the whole state, by turns
+    float* gates = (float*)(room + 2 * H * NB * 2);                 // [NB][PADDED(GATES)]
+    const u32 barriers = shared_address(gates + NB * PADDED(GATES));  // one for each of the two tiles
+    const int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, group = tid >> 7;
+    const u32 rank = cluster_rank();
+    const long r = blockIdx.x / CS / chunks;
+    const int first = blockIdx.x / CS % chunks * NB, back = r & 1;
+    const int row = group * 64 + (warp & 3) * 16 + (lane >> 2), column = (lane & 3) * 2;
+
+    u32 weight[FORWARD_STEPS][4];
+#pragma unroll
+    for (int k = 0; k < FORWARD_STEPS; k++)
+#pragma unroll
+        for (int part = 0; part < 4; part++) {
+            const int own = row + (part & 1) * 8;
+            const long line = (r * 3 + own / U) * H + rank * U + own % U;
+            weight[k][part] = own < GATES ? *(const u32*)(weights + line * H + k * 16 + column + (part >> 1) * 8) : 0;
+        }
+    for (int place = tid; place < H * NB / 2; place += THREADS) ((u32*)before)[place] = 0;
+
+    int sequence[TASKS], unit[TASKS], length[TASKS];
+    float state[TASKS][4], bias[TASKS][4];
+    uint2 given[TASKS][3];
+#pragma unroll
+    for (int task = 0; task < TASKS; task++) {
+        const int number = tid + task * THREADS;
+        sequence[task] = number / (U / 4), unit[task] = number % (U / 4) * 4;
+        const bool real = sequence[task] < NB && first + sequence[task] < B;
+        length[task] = real ? lengths[r * B + first + sequence[task]] : -1;
+        for (int i = 0; i < 4; i++) state[task][i] = 0, bias[task][i] = biases[r * H + rank * U + unit[task] + i];
+        const long place = ((r * T + (back ? T - 1 : 0)) * B + first + sequence[task]) * 3 * H + rank * U + unit[task];
+        for (int gate = 0; gate < 3; gate++) given[task][gate] = real ? *(const uint2*)(inputs + place + gate * H) : make_uint2(0, 0);
+    }
+    u32 there[CS];
+#pragma unroll
+    for (int block = 0; block < CS; block++) there[block] = in_block(shared_address(before), block);
+    if (tid == 0) prepare(barriers), prepare(barriers + 8);
+    const u32 to_barriers = barriers - shared_address(before);
+    meet();
+
+    for (int step = 0; step < T; step++) {
+        const int t = back ? T - 1 - step : step, turn = step & 1;
+        if (tid == 0 && step + 1 < T) expect(barriers + 8 * (turn ^ 1), H * NB * 2);
+        if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
+        if (group < FORWARD_TILES) {
+            float sum[ACCUMULATORS];
+            show_tensor_cores();
+            begin_products();
+            const u32 from = shared_address(before) + turn * H * NB * 2;
+#pragma unroll
+            for (int k = 0; k < FORWARD_STEPS; k++) multiply(sum, weight[k], descriptor(from + k * 2 * NB * 16), k > 0);
+            end_products();
+            if (row - (lane >> 2) < GATES) spread(sum, gates, PADDED(GATES), row, column);  // the last tile may be half empty
+        }
+        __syncthreads();
+#pragma unroll
+        for (int task = 0; task < TASKS; task++) {
+            if (sequence[task] >= NB) continue;
+            float reset[4], update[4], fresh[4], product[4], x[3][4];
+            const float* sums = gates + sequence[task] * PADDED(GATES) + unit[task];
+            for (int gate = 0; gate < 3; gate++) unpack(given[task][gate], x[gate]);
+            for (int i = 0; i < 4; i++) {
+                reset[i] = sigmoid(x[0][i] + sums[i]);
+                update[i] = sigmoid(x[1][i] + sums[U + i]);
+                product[i] = sums[2 * U + i] + bias[task][i];
+                fresh[i] = hyperbolic(x[2][i] + reset[i] * product[i]);
+                if (t < length[task]) state[task][i] = fresh[i] + update[i] * (state[task][i] - fresh[i]);
+            }
+            const uint2 four = packed(state[task]);
+            const u32 at = (turn ^ 1) * H * NB * 2 + tile_byte(rank * U + unit[task], sequence[task]);
+            if (step + 1 < T)
+#pragma unroll
+                for (int block = 0; block < CS; block++)
+                    give(there[block] + at, four, there[block] + to_barriers + 8 * (turn ^ 1));
+            if (length[task] < 0) continue;
+            const long line = (r * T + t) * B + first + sequence[task];
+            *(uint2*)(states + (line + (2 * r + 1) * B) * H + rank * U + unit[task]) = four;
+            if (keep) {
+                bf16* here = kept + line * 4 * H + rank * U + unit[task];
+                *(uint2*)here = packed(reset), *(uint2*)(here + H) = packed(update);
+                *(uint2*)(here + 2 * H) = packed(fresh), *(uint2*)(here + 3 * H) = packed(product);
+            }
+            if (step + 1 < T) {  // the inputs of the next step come while the others' states do
+                const long place = (line + (back ? -B : B)) * 3 * H + rank * U + unit[task];
+                for (int gate = 0; gate < 3; gate++) given[task][gate] = *(const uint2*)(inputs + place + gate * H);
+            }
+        }
+    }
+    meet();
+}
+
+extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_backward(
+    const bf16* gradients, const bf16* weights, const int* lengths, const bf16* states, const bf16* kept, bf16* out,
+    int T, int B, int chunks) {
+    extern __shared__ __align__(1024) unsigned char room[];
+    unsigned char* own = room;                                       // a tile: gradients of this block's gates
+    float* sums = (float*)(room + GATES * NB * 2);                   // [NB][PADDED(H)]
+    unsigned char* shares = (unsigned char*)(sums + NB * PADDED(H)); // [2][CS][NB][U] bfloat16, by turns
+    const u32 barriers = shared_address(shares + 2 * CS * NB * U * 2);
+    const int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, group = tid >> 7;
+    const u32 rank = cluster_rank();
+    const long r = blockIdx.x / CS / chunks;
+    const int first = blockIdx.x / CS % chunks * NB, back = r & 1;
+    const int row = (warp & 3) * 16 + (lane >> 2), column = (lane & 3) * 2;
+
+    u32 weight[BACKWARD_TILES][BACKWARD_STEPS][4];
+#pragma unroll
+    for (int tile = 0; tile < BACKWARD_TILES; tile++)
+#pragma unroll
+        for (int k = 0; k < BACKWARD_STEPS; k++)
+#pragma unroll
+            for (int part = 0; part < 4; part++) {
+                const int to = (group * BACKWARD_TILES + tile) * 64 + row + (part & 1) * 8;
+                const int gate = k * 16 + column + (part >> 1) * 8;
+                u32 pair = 0;
+                if (to < H)
+                    for (int i = 0; i < 2; i++) {
+                        const long line = (r * 3 + (gate + i) / U) * H + rank * U + (gate + i) % U;
+                        pair |= (u32)weights[line * H + to] << (16 * i);
+                    }
+                weight[tile][k][part] = pair;
+            }
+
+    int sequence[TASKS] = {}, unit[TASKS] = {}, length[TASKS] = {};
+    float carried[TASKS][4];
+    uint2 given[TASKS][6];  // reset, update, new, product, the state before, the gradient from outside
+    auto fetch = [&](int task, int t) {
+        if (length[task] < 0) return;
+        const long line = (r * T + t) * B + first + sequence[task], own_unit = rank * U + unit[task];
+        for (int gate = 0; gate < 4; gate++) given[task][gate] = *(const uint2*)(kept + (line * 4 + gate) * H + own_unit);
+        given[task][4] = *(const uint2*)(states + (line + (2 * r + 2 * back) * B) * H + own_unit);
+        given[task][5] = *(const uint2*)(gradients + line * H + own_unit);
+    };
+#pragma unroll
+    for (int task = 0; task < TASKS; task++) {
+        const int number = tid + task * THREADS;
+        sequence[task] = number / (U / 4), unit[task] = number % (U / 4) * 4;
+        const bool real = sequence[task] < NB && first + sequence[task] < B;
+        length[task] = real ? lengths[r * B + first + sequence[task]] : -1;
+        for (int i = 0; i < 4; i++) carried[task][i] = 0;
+        for (int part = 0; part < 6; part++) given[task][part] = make_uint2(0, 0);
+        fetch(task, back ? 0 : T - 1);
+    }
+    for (int place = tid; place < GATES * NB / 2; place += THREADS) ((u32*)own)[place] = 0;
+    for (int place = tid; place < CS * NB * U; place += THREADS) ((u32*)shares)[place] = 0;
+    if (tid == 0) prepare(barriers), prepare(barriers + 8);
+    const u32 to_barriers = barriers - shared_address(shares);
+    meet();
+
+    for (int step = 0; step < T; step++) {
+        const int t = back ? step : T - 1 - step, turn = step & 1;
+        if (tid == 0 && step + 1 < T) expect(barriers + 8 * (turn ^ 1), H * NB * 2);
+        if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
+#pragma unroll
+        for (int task = 0; task < TASKS; task++) {
+            if (length[task] < 0) continue;
+            float reset[4], update[4], fresh[4], product[4], last[4], total[4];
+            unpack(given[task][0], reset), unpack(given[task][1], update), unpack(given[task][2], fresh);
+            unpack(given[task][3], product), unpack(given[task][4], last), unpack(given[task][5], total);
+            for (int i = 0; i < 4; i++) total[i] += carried[task][i];
+            const unsigned char* share = shares + ((turn * CS * NB + sequence[task]) * U + unit[task]) * 2;
+#pragma unroll
+            for (int block = 0; block < CS; block++) {
+                float part[4];
+                unpack(*(const uint2*)(share + block * NB * U * 2), part);
+                for (int i = 0; i < 4; i++) total[i] += part[i];
+            }
+            float to_new[4], to_update[4], to_reset[4], to_product[4];
+            const bool real = t < length[task];
+            for (int i = 0; i < 4; i++) {
+                const float used = real ? total[i] : 0.0f;
+                to_new[i] = used * (1 - update[i]) * (1 - fresh[i] * fresh[i]);
+                to_update[i] = used * (last[i] - fresh[i]) * update[i] * (1 - update[i]);
+                to_reset[i] = to_new[i] * product[i] * reset[i] * (1 - reset[i]);
+                to_product[i] = to_new[i] * reset[i];
+                carried[task][i] = real ? total[i] * update[i] : total[i];
+            }
+            const uint2 parts[3] = {packed(to_reset), packed(to_update), packed(to_product)};
+            for (int gate = 0; gate < 3; gate++)
+                *(uint2*)(own + tile_byte(gate * U + unit[task], sequence[task])) = parts[gate];
+            bf16* here = out + ((r * T + t) * B + first + sequence[task]) * 4 * H + rank * U + unit[task];
+            *(uint2*)here = parts[2], *(uint2*)(here + H) = parts[0], *(uint2*)(here + 2 * H) = parts[1];
+            *(uint2*)(here + 3 * H) = packed(to_new);
+        }
+        if (step + 1 == T) break;
+        show_tensor_cores();
+        __syncthreads();
+        float sum[BACKWARD_TILES][ACCUMULATORS];
+        begin_products();
+#pragma unroll
+        for (int k = 0; k < BACKWARD_STEPS; k++)
+#pragma unroll
+            for (int tile = 0; tile < BACKWARD_TILES; tile++)
+                multiply(sum[tile], weight[tile][k], descriptor(shared_address(own) + k * 2 * NB * 16), k > 0);
+        end_products();
+#pragma unroll
+        for (int tile = 0; tile < BACKWARD_TILES; tile++) {
+            const int to = (group * BACKWARD_TILES + tile) * 64;
+            if (to < H) spread(sum[tile], sums, PADDED(H), to + row, column);
+        }
+        __syncthreads();
+        for (int piece = tid; piece < H / 8 * NB; piece += THREADS) {
+            const int to = piece % (H / 8) * 8, n = piece / (H / 8);
+            const float* at = sums + n * PADDED(H) + to;
+            const uint4 eight = make_uint4(paired(at[0], at[1]), paired(at[2], at[3]), paired(at[4], at[5]), paired(at[6], at[7]));
+            const u32 place = ((((turn ^ 1) * CS + rank) * NB + n) * U + to % U) * 2;
+            const u32 there = in_block(shared_address(shares), to / U);
+            give(there + place, eight, there + to_barriers + 8 * (turn ^ 1));
+        }
+#pragma unroll
+        for (int task = 0; task < TASKS; task++) fetch(task, back ? t + 1 : t - 1);
+    }
+    meet();
+}

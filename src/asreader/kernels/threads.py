@@ -1,0 +1,73 @@
+"""work on batches -> the same work on all cores: one batch a core, each on a single thread.
+
+The steps of a recurrence are too small to be shared: threads that meet after every operation spend their time waiting,
+six times longer than one thread needs alone where a single question is answered. Whole batches need not meet at all.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+MOST = 8
+"""Threads that share one interpreter; more would wait for it, not for a core."""
+
+
+@dataclass
+class _Setting:
+    """torch's number of threads belongs to the whole process; the last who leaves puts it back."""
+
+    inside: int = 0
+    outside: int = 1
+    lock: Lock = field(default_factory=Lock)
+
+
+_SETTING = _Setting()
+
+
+@contextmanager
+def one_thread() -> Iterator[int]:
+    """Every operation on the thread that calls it. Gives the number of threads that operations had outside."""
+    with _SETTING.lock:
+        if not _SETTING.inside:
+            _SETTING.outside = torch.get_num_threads()
+            if _SETTING.outside > 1:
+                torch.set_num_threads(1)
+        _SETTING.inside += 1
+    try:
+        yield _SETTING.outside
+    finally:
+        with _SETTING.lock:
+            _SETTING.inside -= 1
+            if not _SETTING.inside and _SETTING.outside > 1:
+                torch.set_num_threads(_SETTING.outside)
+
+
+def on_all_cores(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """The function's results in the items' order; as many items are worked on at once as operations had threads."""
+    with one_thread() as cores:
+        workers = min(cores, MOST)
+        if workers == 1:
+            yield from map(function, items)
+            return
+        waiting: deque[Future[Result]] = deque()
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                for item in items:
+                    waiting.append(pool.submit(function, item))
+                    if len(waiting) > 2 * workers:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for rest in waiting:
+                    rest.cancel()
