@@ -11,8 +11,12 @@ from jaxtyping import install_import_hook
 # Two workers of the test suite share two cores; more threads than that only get in each other's way.
 torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+if not torch.cuda.is_available():  # Triton's kernels run on a CPU too, slowly
+    os.environ["TRITON_INTERPRET"] = "1"
 
-install_import_hook(["asreader.kernels", "asreader.readers", "asreader.data.batching"], "beartype.beartype")
+CHECKED = ("kernels.gru", "kernels.pointer_sum", "kernels.recurrence", "readers", "data.batching", "data.resident")
+STACKED = ("training.stacked", "training.stacked_step", "training.stacked_evaluation")
+install_import_hook([f"asreader.{name}" for name in (*CHECKED, *STACKED)], "beartype.beartype")
 
 settings.register_profile("asreader", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("asreader")

@@ -25,7 +25,7 @@ LEVELS = (
     ("answer", "highlight", "tables"),
     ("predictor",),
     ("training", "analysis"),
-    ("demo",),
+    ("demo", "benchmark"),
     ("cli",),
     ("__main__",),
 )

@@ -185,6 +185,19 @@ def test_a_full_disk_is_said_in_one_line(cbt: Path) -> None:
     assert done.stderr == "asreader: output: No space left on device\n"
 
 
+def test_several_readers_are_trained_into_folders_named_by_their_seeds(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text("".join(map(jsonl.line, stories(20, 1))))
+    (tmp_path / "small.toml").write_text(
+        f'[data]\ntrain = "{tmp_path / "train.jsonl"}"\n[reader]\nembedding = 8\nhidden = 8\n'
+        '[train]\nepochs = 1\nseed = 4\ndevice = "cpu"\n'
+    )
+    said = good("train", tmp_path / "small.toml", "--readers", 2, "--out", tmp_path / "runs")
+    assert said.count(": done;") == 2
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed-4", "seed-5"]
+    weights = [(tmp_path / "runs" / name / "weights.safetensors").read_bytes() for name in ("seed-4", "seed-5")]
+    assert weights[0] != weights[1]
+
+
 def test_make_books_and_read_what_was_made(tmp_path: Path) -> None:
     text = "\n".join(" ".join(sentence) for story in stories(40, 3) for sentence in story.document)
     (tmp_path / "tales.txt").write_text(text)

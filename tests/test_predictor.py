@@ -65,6 +65,21 @@ def test_the_document_is_encoded_once() -> None:
     assert reads == 1
 
 
+def test_two_threads_read_a_store_like_one() -> None:
+    asked, store = reader(), encode(list(stories(150, seed=9)))
+    alone = asked.evaluate(store)
+    torch.set_num_threads(2)
+    try:
+        shared = asked.evaluate(store)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    assert shared.loss == pytest.approx(alone.loss, abs=1e-12)
+    for one, other in zip(alone.predictions, shared.predictions, strict=True):
+        assert one.id == other.id
+        assert (one.probabilities == other.probabilities).all()
+
+
 def test_support_is_the_attention_on_the_positions_of_a_candidate() -> None:
     answer = reader().answer(STORY, "XXXXX lives there.", ["Ana", "New York", "Bo", "Paris"])
     support = {choice.word: sum(answer.attention[place] for place in choice.positions) for choice in answer.candidates}

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from asreader.data.batching import Words
-from asreader.kernels.gru import BidirectionalGRU, both_directions, packed
+from asreader.kernels import gru as kernel
+from asreader.kernels.gru import BidirectionalGRU, both_directions, of_rows, packed, side_by_side
 
 
 def words(lengths: list[int]) -> Words:
@@ -40,6 +41,60 @@ def test_values_and_gradients_are_those_of_the_definition(
         found.append([states, last, *gradients])
     for slow, fast in zip(*found, strict=True):
         torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-10)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    rows=st.integers(2, 12),
+    hidden=st.integers(1, 7),
+    room=st.sampled_from([1, 1 << 20]),  # a few steps at a time, or all at once
+    seed=st.integers(0, 99),
+)
+def test_words_looked_up_in_a_table_are_read_like_their_vectors(
+    lengths: list[int], rows: int, hidden: int, room: int, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    gru = nn.GRU(4, hidden, batch_first=True, bidirectional=True).double()
+    table = nn.Embedding(rows, 4).double()
+    for parameter in gru.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    mask = words(lengths).mask
+    sequences = Words(torch.randint(0, rows, mask.shape) * mask, mask, torch.tensor(lengths))
+    weight = torch.randn(*mask.shape, 2 * hidden, dtype=torch.float64)
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "ROOM", room)
+        for states, last in (packed(gru, table(sequences.rows), sequences), of_rows(gru, table, sequences)):
+            loss = (states * weight).sum() + (last * weight[:, 0]).sum() * 0.3
+            found.append([states, last, *torch.autograd.grad(loss, [table.weight, *gru.parameters()])])
+        with torch.inference_mode():
+            answering = of_rows(gru, table, sequences)
+    for slow, fast in zip(*found, strict=True):
+        torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-10)
+    for trained, answered in zip(found[1], answering, strict=False):
+        torch.testing.assert_close(answered, trained, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("lengths", [[1], [70], [20, 31, 31]])
+def test_under_autocast_the_recurrence_keeps_its_precision(lengths: list[int]) -> None:
+    torch.manual_seed(0)
+    gru, table, sequences = nn.GRU(8, 16, batch_first=True, bidirectional=True), nn.Embedding(2, 8), words(lengths)
+    with torch.inference_mode():
+        plain = of_rows(gru, table, sequences)
+        with torch.autocast("cpu", torch.bfloat16):
+            cast = of_rows(gru, table, sequences)
+    for one, other in zip(plain, cast, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("lengths", [[6], [6, 2, 6]])
+def test_a_table_and_its_vectors_are_the_same_source(layers: int, lengths: list[int]) -> None:
+    torch.manual_seed(0)
+    stack, table, sequences = BidirectionalGRU(3, 4, layers), nn.Embedding(2, 3), words(lengths)
+    with torch.inference_mode():
+        for one, other in zip(stack(table, sequences), stack(table(sequences.rows), sequences), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
 
 
 def _generator(seed: int) -> torch.Generator:
@@ -84,3 +139,19 @@ def test_layers_read_each_other_and_look_both_ways() -> None:
     upper, upper_last = packed(stack.layers[1], lower, sequences)
     torch.testing.assert_close(states, upper, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(last, upper_last, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("lengths", [[5, 2, 4], [1], [3, 3]])
+def test_the_way_of_a_gpu_is_the_definition_too(lengths: list[int]) -> None:
+    torch.manual_seed(2)
+    gru = nn.GRU(6, 4, batch_first=True, bidirectional=True)
+    vectors = torch.randn(len(lengths), max(lengths), 6, requires_grad=True)
+    outer, last_outer = torch.randn(len(lengths), max(lengths), 8), torch.randn(len(lengths), 8)
+    found = []
+    for read in (packed, kernel._by_recurrence, side_by_side):
+        states, last = read(gru, vectors, words(lengths))
+        leaves = (vectors, *gru.parameters())
+        found.append((states, last, *torch.autograd.grad((states * outer).sum() + (last * last_outer).sum(), leaves)))
+    for definition, ours, chosen in zip(*found, strict=True):
+        torch.testing.assert_close(ours, definition)
+        torch.testing.assert_close(chosen, definition)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import asreader
-from asreader.cli import data, lists, make, work
+from asreader.cli import benchmark, data, lists, make, work
 from asreader.errors import InputError, Stopped
 
 app = typer.Typer(
@@ -39,12 +39,18 @@ making = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 making.command()(make.books)
 making.command()(make.news)
 app.add_typer(making, name="make", help="Make questions from your own texts: books, or news articles with highlights.")
+measuring = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+measuring.command()(benchmark.train)
+measuring.command()(benchmark.answer)
+app.add_typer(measuring, name="benchmark", help="Measure this product against the plain PyTorch way, in one run.")
 
 
 def main() -> None:
     """Run a command; a user's mistake is one line on stderr and exit code 2, never a traceback."""
-    # Threads that wait by spinning slow training thirtyfold when another program wants the same core.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Threads that wait by spinning slow training thirtyfold when another program wants the same core. With a core for
+    # each they are what plain PyTorch is fastest with, so a benchmark leaves them alone.
+    if sys.argv[1:2] != ["benchmark"]:
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         code = app(standalone_mode=False)
     except InputError as error:

@@ -23,14 +23,15 @@ def train(
     config: Annotated[Path, typer.Argument(help="settings", metavar="CONFIG.toml")],
     out: Annotated[Path, typer.Option(help="folder of the run", metavar="RUN")],
     settings: Annotated[list[str], typer.Option("--set", metavar="SECTION.KEY=VALUE", help="override a setting")] = [],  # noqa: B006
+    readers: Annotated[int, typer.Option(min=1, help="so many, with seeds in a row, in RUN/seed-N")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="go on with a run that was stopped")] = False,
 ) -> None:
-    """Train a reader."""
+    """Train a reader, or several: on a GPU side by side."""
     from asreader import config as configs
-    from asreader.training import loop
+    from asreader.training import together
 
-    run = loop.train(configs.load(config, settings), out, resume=resume)
-    print(f"{run.folder}: done; try `asreader evaluate {run.folder} DATA` or `asreader answer {run.folder} ...`")
+    for run in together.train(configs.load(config, settings), out, count=readers, resume=resume):
+        print(f"{run.folder}: done; try `asreader evaluate {run.folder} DATA` or `asreader answer {run.folder} ...`")
 
 
 def evaluate(

@@ -2,7 +2,7 @@
 //
 // Block `rank` owns U = H / CS units of the state: its rows of the recurrent weights live in registers, as operands of
 // the tensor cores. Forward, every block multiplies them with the whole state before, which lies in its shared memory,
-// and hands its new units to all other blocks of the cluster. Backward, every block multiplies its own gates' gradients,
+// and copies its new units to all other blocks of the cluster. Backward, every block multiplies its own gates' gradients,
 // which no other needs, with the same weights transposed, and hands every other block its share of the sum.
 // Products and sums are in float32; what is exchanged and stored is bfloat16.
 //
@@ -21,6 +21,7 @@ typedef unsigned long long u64;
 #define BACKWARD_STEPS (GATES / 16)
 #define ACCUMULATORS (NB / 2)
 #define TASKS ((U / 4 * NB + THREADS - 1) / THREADS)      // a task is four units of one sequence
+#define SLICE (U * NB * 2)                    // bytes that a block gives to another in one step
 #define PADDED(n) ((n) + (36 - (n) % 32) % 32)            // 4 modulo 32: rows that begin in different banks
 
 __device__ __forceinline__ float low(u32 pair) { return __uint_as_float(pair << 16); }
@@ -44,14 +45,15 @@ __device__ __forceinline__ u32 in_block(u32 address, u32 rank) {
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
     return there;
 }
-// Stores into another block's shared memory that tell its barrier how many bytes have come: nobody waits for a sender.
-__device__ __forceinline__ void give(u32 address, uint2 value, u32 barrier) {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
-                 ::"r"(address), "r"(value.x), "r"(value.y), "r"(barrier) : "memory");
-}
+// Into another block's shared memory, telling its barrier how many bytes have come, so that nobody waits for a sender:
+// single stores, which were faster for the shares of sums, and runs of bytes, which were faster for the state.
 __device__ __forceinline__ void give(u32 address, uint4 value, u32 barrier) {
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
                  ::"r"(address), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void give_all(u32 to, u32 from, u32 bytes, u32 barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 ::"r"(to), "r"(from), "r"(bytes), "r"(barrier) : "memory");
 }
 __device__ __forceinline__ void prepare(u32 barrier) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
@@ -122,6 +124,13 @@ __device__ __forceinline__ void spread(const float (&d)[ACCUMULATORS], float* ou
     }
 }
 
+// Beyond the longest of a cluster's sequences nothing happens, so nobody needs to step there.
+__device__ __forceinline__ int longest_of(const int* lengths, int count) {
+    int longest = 0;
+    for (int place = 0; place < count; place++) longest = max(longest, lengths[place]);
+    return longest;
+}
+
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_forward(
     const bf16* inputs, const bf16* weights, const float* biases, const int* lengths, bf16* states, bf16* kept,
     int T, int B, int chunks, int keep) {
@@ -133,6 +142,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     const u32 rank = cluster_rank();
     const long r = blockIdx.x / CS / chunks;
     const int first = blockIdx.x / CS % chunks * NB, back = r & 1;
+    const int longest = longest_of(lengths + r * B + first, min(NB, B - first));
     const int row = group * 64 + (warp & 3) * 16 + (lane >> 2), column = (lane & 3) * 2;
 
     u32 weight[FORWARD_STEPS][4];
@@ -156,19 +166,16 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         const bool real = sequence[task] < NB && first + sequence[task] < B;
         length[task] = real ? lengths[r * B + first + sequence[task]] : -1;
         for (int i = 0; i < 4; i++) state[task][i] = 0, bias[task][i] = biases[r * H + rank * U + unit[task] + i];
-        const long place = ((r * T + (back ? T - 1 : 0)) * B + first + sequence[task]) * 3 * H + rank * U + unit[task];
+        const long place = ((r * T + (back ? longest - 1 : 0)) * B + first + sequence[task]) * 3 * H + rank * U + unit[task];
         for (int gate = 0; gate < 3; gate++) given[task][gate] = real ? *(const uint2*)(inputs + place + gate * H) : make_uint2(0, 0);
     }
-    u32 there[CS];
-#pragma unroll
-    for (int block = 0; block < CS; block++) there[block] = in_block(shared_address(before), block);
     if (tid == 0) prepare(barriers), prepare(barriers + 8);
     const u32 to_barriers = barriers - shared_address(before);
     meet();
 
-    for (int step = 0; step < T; step++) {
-        const int t = back ? T - 1 - step : step, turn = step & 1;
-        if (tid == 0 && step + 1 < T) expect(barriers + 8 * (turn ^ 1), H * NB * 2);
+    for (int step = 0; step < longest; step++) {
+        const int t = back ? longest - 1 - step : step, turn = step & 1;
+        if (tid == 0 && step + 1 < longest) expect(barriers + 8 * (turn ^ 1), (CS - 1) * SLICE);
         if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
         if (group < FORWARD_TILES) {
             float sum[ACCUMULATORS];
@@ -196,10 +203,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
             }
             const uint2 four = packed(state[task]);
             const u32 at = (turn ^ 1) * H * NB * 2 + tile_byte(rank * U + unit[task], sequence[task]);
-            if (step + 1 < T)
-#pragma unroll
-                for (int block = 0; block < CS; block++)
-                    give(there[block] + at, four, there[block] + to_barriers + 8 * (turn ^ 1));
+            *(uint2*)(before + at) = four;
             if (length[task] < 0) continue;
             const long line = (r * T + t) * B + first + sequence[task];
             *(uint2*)(states + (line + (2 * r + 1) * B) * H + rank * U + unit[task]) = four;
@@ -208,12 +212,27 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                 *(uint2*)here = packed(reset), *(uint2*)(here + H) = packed(update);
                 *(uint2*)(here + 2 * H) = packed(fresh), *(uint2*)(here + 3 * H) = packed(product);
             }
-            if (step + 1 < T) {  // the inputs of the next step come while the others' states do
+            if (step + 1 < longest) {  // the inputs of the next step come while the others' states do
                 const long place = (line + (back ? -B : B)) * 3 * H + rank * U + unit[task];
                 for (int gate = 0; gate < 3; gate++) given[task][gate] = *(const uint2*)(inputs + place + gate * H);
             }
         }
+        if (step + 1 < longest) {
+            show_tensor_cores();
+            __syncthreads();
+            const u32 at = (turn ^ 1) * H * NB * 2 + rank * SLICE;
+            if (tid < CS && tid != rank) {
+                const u32 to = in_block(shared_address(before), tid);
+                give_all(to + at, shared_address(before) + at, SLICE, to + to_barriers + 8 * (turn ^ 1));
+            }
+        }
     }
+#pragma unroll
+    for (int task = 0; task < TASKS; task++)
+        for (int t = longest; t < T && length[task] >= 0; t++) {
+            const long line = (r * (T + 2) + t + 1) * B + first + sequence[task];
+            *(uint2*)(states + line * H + rank * U + unit[task]) = back ? make_uint2(0, 0) : packed(state[task]);
+        }
     meet();
 }
 
@@ -224,11 +243,12 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     unsigned char* own = room;                                       // a tile: gradients of this block's gates
     float* sums = (float*)(room + GATES * NB * 2);                   // [NB][PADDED(H)]
     unsigned char* shares = (unsigned char*)(sums + NB * PADDED(H)); // [2][CS][NB][U] bfloat16, by turns
-    const u32 barriers = shared_address(shares + 2 * CS * NB * U * 2);
+    const u32 barriers = shared_address(shares + 2 * CS * SLICE);
     const int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, group = tid >> 7;
     const u32 rank = cluster_rank();
     const long r = blockIdx.x / CS / chunks;
     const int first = blockIdx.x / CS % chunks * NB, back = r & 1;
+    const int longest = longest_of(lengths + r * B + first, min(NB, B - first));
     const int row = (warp & 3) * 16 + (lane >> 2), column = (lane & 3) * 2;
 
     u32 weight[BACKWARD_TILES][BACKWARD_STEPS][4];
@@ -267,7 +287,14 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         length[task] = real ? lengths[r * B + first + sequence[task]] : -1;
         for (int i = 0; i < 4; i++) carried[task][i] = 0;
         for (int part = 0; part < 6; part++) given[task][part] = make_uint2(0, 0);
-        fetch(task, back ? 0 : T - 1);
+        for (int t = T - 1; t >= longest && length[task] >= 0; t--) {  // gradients there belong to the last real step
+            const long line = (r * T + t) * B + first + sequence[task], own_unit = rank * U + unit[task];
+            float outer[4];
+            unpack(*(const uint2*)(gradients + line * H + own_unit), outer);
+            for (int i = 0; i < 4; i++) carried[task][i] += back ? 0 : outer[i];
+            for (int gate = 0; gate < 4; gate++) *(uint2*)(out + (line * 4 + gate) * H + own_unit) = make_uint2(0, 0);
+        }
+        fetch(task, back ? 0 : longest - 1);
     }
     for (int place = tid; place < GATES * NB / 2; place += THREADS) ((u32*)own)[place] = 0;
     for (int place = tid; place < CS * NB * U; place += THREADS) ((u32*)shares)[place] = 0;
@@ -275,9 +302,9 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     const u32 to_barriers = barriers - shared_address(shares);
     meet();
 
-    for (int step = 0; step < T; step++) {
-        const int t = back ? step : T - 1 - step, turn = step & 1;
-        if (tid == 0 && step + 1 < T) expect(barriers + 8 * (turn ^ 1), H * NB * 2);
+    for (int step = 0; step < longest; step++) {
+        const int t = back ? step : longest - 1 - step, turn = step & 1;
+        if (tid == 0 && step + 1 < longest) expect(barriers + 8 * (turn ^ 1), CS * SLICE);
         if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
 #pragma unroll
         for (int task = 0; task < TASKS; task++) {
@@ -310,7 +337,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
             *(uint2*)here = parts[2], *(uint2*)(here + H) = parts[0], *(uint2*)(here + 2 * H) = parts[1];
             *(uint2*)(here + 3 * H) = packed(to_new);
         }
-        if (step + 1 == T) break;
+        if (step + 1 == longest) break;
         show_tensor_cores();
         __syncthreads();
         float sum[BACKWARD_TILES][ACCUMULATORS];

@@ -11,11 +11,10 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from asreader.data.batching import Words
+from asreader.kernels import recurrence
 
 ROOM = 1 << 20
 """Numbers that a few steps read, made just before these steps: as many as a cache holds until they are read."""
-SHORT = 64
-"""Words of a single sequence that are read before the weights of `_placed` would be ready."""
 DIRECTIONS = ("", "_reverse")
 
 
@@ -44,7 +43,7 @@ class BidirectionalGRU(nn.Module):
         `source` is the words' vectors or the table that they are looked up in, from which a CPU reads faster.
         """
         on_cpu = words.rows.device.type == "cpu"
-        read = both_directions if on_cpu else packed
+        read = both_directions if on_cpu else side_by_side
         first, *upper = (gru for gru in self.layers if isinstance(gru, nn.GRU))
         if on_cpu and isinstance(source, nn.Embedding):
             states, last = of_rows(first, source, words)
@@ -65,6 +64,34 @@ def packed(
     return padded, torch.cat([last[0], last[1]], dim=-1)
 
 
+def side_by_side(
+    gru: nn.GRU, vectors: Float[Tensor, "B T E"], words: Words
+) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
+    """The same on a GPU, where it has a kernel for the recurrence of this size; `packed` where it has none."""
+    dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else vectors.dtype
+    hidden = gru.hidden_size
+    if recurrence.fastest(vectors.device, dtype, hidden) is None:
+        return packed(gru, vectors, words)
+    return _by_recurrence(gru, vectors.to(dtype), words)
+
+
+def _by_recurrence(
+    gru: nn.GRU, vectors: Float[Tensor, "B T E"], words: Words
+) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
+    hidden, timed = gru.hidden_size, vectors.transpose(0, 1)
+    inputs, weights, biases = [], [], []
+    for weight, recurrent, bias, own in (gru.all_weights[0], gru.all_weights[1]):
+        both = bias + functional.pad(own[: 2 * hidden], (0, hidden))
+        inputs.append(functional.linear(timed, weight.to(vectors.dtype), both.to(vectors.dtype)))
+        weights.append(recurrent.to(vectors.dtype))
+        biases.append(own[2 * hidden :])
+    lengths = words.mask.sum(dim=1, dtype=torch.int32)
+    both_lengths = torch.stack([lengths, lengths])
+    forth, back = recurrence.run(torch.stack(inputs), torch.stack(weights), torch.stack(biases), both_lengths)
+    whole = torch.cat([forth, back], dim=-1).transpose(0, 1) * words.mask[..., None]
+    return whole, torch.cat([forth[-1], back[0]], dim=-1)
+
+
 def both_directions(
     gru: nn.GRU, vectors: Float[Tensor, "B T E"], words: Words
 ) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
@@ -79,10 +106,8 @@ def of_rows(
 ) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
     """`both_directions` of the words' vectors in a table, each distinct word multiplied with the weights once: in a
     batch of documents six words of seven have stood there before."""
-    batch, steps = words.rows.shape
-    if batch == 1 and steps <= SHORT and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
-        states, last = gru(table(words.rows))
-        return states, last.flatten()[None]
+    if len(words.rows) == 1 and not torch.is_grad_enabled():
+        return _single(gru, table(words.rows[0]))
     distinct, places = words.rows.unique(return_inverse=True)
     return _placed(gru, table(distinct), places, words)
 
@@ -104,6 +129,37 @@ def _placed(
     whole = torch.cat([states[:, 0], states[:, 1].flip(0)], dim=-1)
     real = mask[..., None].to(whole.dtype)
     return (whole * (2 * real) - real).transpose(0, 1), last
+
+
+def _single(
+    gru: nn.GRU, vectors: Float[Tensor, "T E"]
+) -> tuple[Float[Tensor, "1 T states"], Float[Tensor, "1 states"]]:
+    """One sequence without a backward pass, with the weights as they lie: a question is read before `_placed` has its
+    weights in order."""
+    hidden, (forth, back) = gru.hidden_size, (tuple(gru.all_weights[d]) for d in (0, 1))
+    with torch.autocast("cpu", enabled=False):
+        vectors = vectors.to(forth[0].dtype)
+        given = [functional.linear(vectors, input_weight, bias) for input_weight, _, bias, _ in (forth, back)]
+    products = torch.stack([given[0], given[1].flip(0)], dim=1)
+    from_vector = products[..., 2 * hidden :].clone().unbind()
+    products[..., 2 * hidden :] = 0
+    products += torch.stack([forth[3], back[3]])
+    states = vectors.new_zeros(len(vectors) + 1, 2, hidden)
+    new = vectors.new_empty(2, hidden)
+    state, gates = states.unbind(), products[..., : 2 * hidden].unbind()
+    reset, update, from_state = (part.unbind() for part in products.split(hidden, dim=-1))
+    each = [
+        (part.unbind(), weights[1], of.unbind())
+        for part, weights, of in zip(products.unbind(1), (forth, back), states.unbind(1), strict=True)
+    ]
+    for t in range(len(vectors)):
+        for product, weight, before in each:
+            product[t].addmv_(weight, before[t])
+        gates[t].sigmoid_()
+        torch.addcmul(from_vector[t], reset[t], from_state[t], out=new).tanh_()
+        torch.lerp(new, state[t], update[t], out=state[t + 1])
+    whole = torch.cat([states[1:, 0], states[1:, 1].flip(0)], dim=-1)
+    return whole[None], states[-1].flatten()[None]
 
 
 # tanh(x) = 2 sigmoid(2x) - 1, and a sigmoid takes a sixth of the time that a tanh does. So the recurrence runs over

@@ -1,4 +1,4 @@
-"""the recurrence as one kernel that stays on the GPU for the whole sequence (Triton); `recurrence.stepwise` is its oracle.
+"""the recurrence as one kernel that stays on the GPU for a whole sequence (Triton); `recurrence.stepwise` defines it.
 
 A GRU step is far too small for a GPU: launched step by step it waits for launches. Here every program keeps its share
 of the recurrent weights on chip, steps through time by itself and meets the others in memory. H / SHARE programs share
@@ -8,6 +8,8 @@ There is no barrier: the memory for the states is filled with a pattern that no 
 and whoever reads it reads again until all of it is gone. One trip through the L2 cache per step is all that is left.
 All programs must run at the same time, so a launch has no more of them than the device has multiprocessors.
 """
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ INTERPRETED = triton.knobs.runtime.interpret
 
 
 @triton.jit
-def _awaited(pointers, mask):  # type: ignore[no-untyped-def]
+def _awaited(pointers, mask):
     """Load a tile until nothing of it is missing; `volatile` goes past the L1 cache, which is not shared."""
     tile = tl.load(pointers, mask=mask, other=0, volatile=True)
     missing = tl.sum((tile == -1).to(tl.int32))
@@ -34,142 +36,135 @@ def _awaited(pointers, mask):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _tanh(x):  # type: ignore[no-untyped-def]
+def _tanh(x):
     return 2 * tl.sigmoid(2 * x) - 1
+
+
+@triton.jit
+def _matrix(pointer, unit, k, across, along, H: tl.constexpr):
+    """A program's part of one gate's recurrent matrix, as it is or transposed; it is read once and stays on chip."""
+    return tl.load(pointer + unit[:, None] * across + k[None, :] * along, mask=(k < H)[None, :], other=0)
+
+
+@triton.jit
+def _product(matrix, pointer, k, real, total, dtype, PRECISION: tl.constexpr, H: tl.constexpr):
+    """total + matrix times what stands at `pointer`, as soon as all of it is there."""
+    tile = _awaited(pointer + k[:, None], real & (k < H)[:, None]).to(dtype, bitcast=True)
+    return tl.dot(matrix, tile, total, input_precision=PRECISION)
 
 
 @triton.jit
 def _forward(
     inputs, weights, biases, lengths, states, kept, T, B,
-    H: tl.constexpr, SHARE: tl.constexpr, BP: tl.constexpr, K0: tl.constexpr, K1: tl.constexpr,
+    H: tl.constexpr, SHARE: tl.constexpr, BP: tl.constexpr, K0: tl.constexpr, K1: tl.constexpr, TWO: tl.constexpr,
     KEEP: tl.constexpr, PRECISION: tl.constexpr,
-):  # type: ignore[no-untyped-def]  # fmt: skip
-    """states[r, 1 + t] from states[r, t] (even r) or states[r, 2 + t] (odd r); kept: reset, update, new, W h + b of new."""
+):  # fmt: skip
+    """states[r, 1 + t] from states[r, t] (even r) or states[r, 2 + t] (odd r); kept: reset, update, new, W h + b."""
     number = tl.program_id(0) // (H // SHARE)
     unit = tl.program_id(0) % (H // SHARE) * SHARE + tl.arange(0, SHARE)
-    batch = tl.arange(0, BP)
-    real = (batch < B)[None, :]
-    back = number % 2
-    r = number.to(tl.int64)
+    batch, k0, k1 = tl.arange(0, BP), tl.arange(0, K0), K0 + tl.arange(0, K1)
+    real, back, r = (batch < B)[None, :], number % 2, number.to(tl.int64)
     dtype = inputs.dtype.element_ty
-    whole = weights + r * 3 * H * H + unit[:, None] * H
-    k0, k1 = tl.arange(0, K0), K0 + tl.arange(0, K1)
-    inside = (k1 < H)[None, :]
-    reset0, reset1 = tl.load(whole + k0[None, :]), tl.load(whole + k1[None, :], mask=inside, other=0)
-    whole += H * H
-    update0, update1 = tl.load(whole + k0[None, :]), tl.load(whole + k1[None, :], mask=inside, other=0)
-    whole += H * H
-    new0, new1 = tl.load(whole + k0[None, :]), tl.load(whole + k1[None, :], mask=inside, other=0)
+    whole = weights + r * 3 * H * H
+    reset0, reset1 = _matrix(whole, unit, k0, H, 1, H), _matrix(whole, unit, k1, H, 1, H)
+    update0, update1 = _matrix(whole + H * H, unit, k0, H, 1, H), _matrix(whole + H * H, unit, k1, H, 1, H)
+    new0, new1 = _matrix(whole + 2 * H * H, unit, k0, H, 1, H), _matrix(whole + 2 * H * H, unit, k1, H, 1, H)
     bias = tl.load(biases + number * H + unit).to(tl.float32)[:, None]
     length = tl.load(lengths + number * B + batch, mask=batch < B, other=0)[None, :]
-    given = inputs + r * T * B * 3 * H + batch[None, :] * 3 * H + unit[:, None]
-    before = states + r * (T + 2) * B * H + batch[None, :] * H
-    after = before + unit[:, None]
-    keep = kept + r * T * B * 4 * H + batch[None, :] * 4 * H + unit[:, None]
     state = tl.zeros((SHARE, BP), tl.float32)
     for step in range(T):
         t = step + back * (T - 1 - 2 * step)
-        now = given + t.to(tl.int64) * B * 3 * H
-        to_reset = tl.load(now, mask=real, other=0).to(tl.float32)
-        to_update = tl.load(now + H, mask=real, other=0).to(tl.float32)
-        to_new = tl.load(now + 2 * H, mask=real, other=0).to(tl.float32)
-        last = before + (t + 2 * back).to(tl.int64) * B * H
+        line = (r * T + t) * B + batch[None, :]
+        given = inputs + line * 3 * H + unit[:, None]
+        reset = tl.load(given, mask=real, other=0).to(tl.float32)
+        update = tl.load(given + H, mask=real, other=0).to(tl.float32)
+        to_new = tl.load(given + 2 * H, mask=real, other=0).to(tl.float32)
+        product = tl.zeros((SHARE, BP), tl.float32) + bias
+        last = states + (line + (2 * r + 2 * back) * B) * H
         h0 = _awaited(last + k0[:, None], real).to(dtype, bitcast=True)
-        reset = tl.dot(reset0, h0, input_precision=PRECISION)
-        update = tl.dot(update0, h0, input_precision=PRECISION)
-        new = tl.dot(new0, h0, input_precision=PRECISION)
-        if K1 > 16 or K0 + K1 == H:
+        reset = tl.dot(reset0, h0, reset, input_precision=PRECISION)
+        update = tl.dot(update0, h0, update, input_precision=PRECISION)
+        product = tl.dot(new0, h0, product, input_precision=PRECISION)
+        if TWO:
             h1 = _awaited(last + k1[:, None], real & (k1 < H)[:, None]).to(dtype, bitcast=True)
             reset = tl.dot(reset1, h1, reset, input_precision=PRECISION)
             update = tl.dot(update1, h1, update, input_precision=PRECISION)
-            new = tl.dot(new1, h1, new, input_precision=PRECISION)
-        reset, update, product = tl.sigmoid(reset + to_reset), tl.sigmoid(update + to_update), new + bias
+            product = tl.dot(new1, h1, product, input_precision=PRECISION)
+        reset, update = tl.sigmoid(reset), tl.sigmoid(update)
         new = _tanh(to_new + reset * product)
         state = tl.where(t < length, new + update * (state - new), state)
-        tl.store(
-            after + (t + 1).to(tl.int64) * B * H, state.to(dtype).to(states.dtype.element_ty, bitcast=True), mask=real
-        )
+        here = states + (line + (2 * r + 1) * B) * H + unit[:, None]
+        tl.store(here, state.to(dtype).to(states.dtype.element_ty, bitcast=True), mask=real)
         if KEEP:
-            here = keep + t.to(tl.int64) * B * 4 * H
-            tl.store(here, reset.to(dtype), mask=real)
-            tl.store(here + H, update.to(dtype), mask=real)
-            tl.store(here + 2 * H, new.to(dtype), mask=real)
-            tl.store(here + 3 * H, product.to(dtype), mask=real)
+            _keep(kept + line * 4 * H + unit[:, None], reset, update, new, product, real, H)
+
+
+@triton.jit
+def _keep(here, first, second, third, fourth, real, H: tl.constexpr):
+    """Four tiles side by side, as the type that the memory has."""
+    tl.store(here, first.to(here.dtype.element_ty), mask=real)
+    tl.store(here + H, second.to(here.dtype.element_ty), mask=real)
+    tl.store(here + 2 * H, third.to(here.dtype.element_ty), mask=real)
+    tl.store(here + 3 * H, fourth.to(here.dtype.element_ty), mask=real)
+
+
+@triton.jit
+def _bits(tile, dtype, bits):
+    return tile.to(dtype).to(bits, bitcast=True)
 
 
 @triton.jit
 def _backward(
     gradients, weights, lengths, states, kept, out, T, B,
-    H: tl.constexpr, SHARE: tl.constexpr, BP: tl.constexpr, K0: tl.constexpr, K1: tl.constexpr, PRECISION: tl.constexpr,
-):  # type: ignore[no-untyped-def]  # fmt: skip
-    """out[r, t]: gradients at W h of new, reset, update and at the input of new; the first three are what others await."""
+    H: tl.constexpr, SHARE: tl.constexpr, BP: tl.constexpr, K0: tl.constexpr, K1: tl.constexpr, TWO: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """out[r, t]: gradients at W h of new, reset, update, which all programs await, and at the input of new."""
     number = tl.program_id(0) // (H // SHARE)
     unit = tl.program_id(0) % (H // SHARE) * SHARE + tl.arange(0, SHARE)
-    batch = tl.arange(0, BP)
-    real = (batch < B)[None, :]
-    back = number % 2
-    r = number.to(tl.int64)
+    batch, k0, k1 = tl.arange(0, BP), tl.arange(0, K0), K0 + tl.arange(0, K1)
+    real, back, r = (batch < B)[None, :], number % 2, number.to(tl.int64)
     dtype = kept.dtype.element_ty
-    whole = weights + r * 3 * H * H + unit[:, None]
-    k0, k1 = tl.arange(0, K0), K0 + tl.arange(0, K1)
-    inside = (k1 < H)[None, :]
-    reset0, reset1 = tl.load(whole + k0[None, :] * H), tl.load(whole + k1[None, :] * H, mask=inside, other=0)
-    whole += H * H
-    update0, update1 = tl.load(whole + k0[None, :] * H), tl.load(whole + k1[None, :] * H, mask=inside, other=0)
-    whole += H * H
-    new0, new1 = tl.load(whole + k0[None, :] * H), tl.load(whole + k1[None, :] * H, mask=inside, other=0)
-    length = tl.load(lengths + number * B + batch, mask=batch < B, other=0)[None, :]
-    given = gradients + r * T * B * H + batch[None, :] * H + unit[:, None]
-    before = states + r * (T + 2) * B * H + batch[None, :] * H + unit[:, None]
-    keep = kept + r * T * B * 4 * H + batch[None, :] * 4 * H + unit[:, None]
     bits = out.dtype.element_ty
-    row = out + r * T * B * 4 * H + batch[None, :] * 4 * H
+    whole = weights + r * 3 * H * H
+    reset0, reset1 = _matrix(whole, unit, k0, 1, H, H), _matrix(whole, unit, k1, 1, H, H)
+    update0, update1 = _matrix(whole + H * H, unit, k0, 1, H, H), _matrix(whole + H * H, unit, k1, 1, H, H)
+    new0, new1 = _matrix(whole + 2 * H * H, unit, k0, 1, H, H), _matrix(whole + 2 * H * H, unit, k1, 1, H, H)
+    length = tl.load(lengths + number * B + batch, mask=batch < B, other=0)[None, :]
     carried = tl.zeros((SHARE, BP), tl.float32)
     for step in range(T):
         t = (T - 1 - step) - back * (T - 1 - 2 * step)
-        here = keep + t.to(tl.int64) * B * 4 * H
+        line = (r * T + t) * B + batch[None, :]
+        here = kept + line * 4 * H + unit[:, None]
         reset = tl.load(here, mask=real, other=0).to(tl.float32)
         update = tl.load(here + H, mask=real, other=0).to(tl.float32)
         new = tl.load(here + 2 * H, mask=real, other=0).to(tl.float32)
         product = tl.load(here + 3 * H, mask=real, other=0).to(tl.float32)
-        last = (
-            tl.load(before + (t + 2 * back).to(tl.int64) * B * H, mask=real, other=0)
-            .to(dtype, bitcast=True)
-            .to(tl.float32)
-        )
-        total = carried + tl.load(given + t.to(tl.int64) * B * H, mask=real, other=0).to(tl.float32)
+        last = tl.load(states + (line + (2 * r + 2 * back) * B) * H + unit[:, None], mask=real, other=0)
+        total = carried + tl.load(gradients + line * H + unit[:, None], mask=real, other=0).to(tl.float32)
         used = tl.where(t < length, total, 0.0)
         to_new = used * (1 - update) * (1 - new * new)
-        to_update = used * (last - new) * update * (1 - update)
+        to_update = used * (last.to(dtype, bitcast=True).to(tl.float32) - new) * update * (1 - update)
         to_reset = to_new * product * reset * (1 - reset)
-        at = row + t.to(tl.int64) * B * 4 * H
-        mine = at + unit[:, None]
-        tl.store(mine, (to_new * reset).to(dtype).to(bits, bitcast=True), mask=real)
-        tl.store(mine + H, to_reset.to(dtype).to(bits, bitcast=True), mask=real)
-        tl.store(mine + 2 * H, to_update.to(dtype).to(bits, bitcast=True), mask=real)
-        tl.store(mine + 3 * H, to_new.to(dtype).to(bits, bitcast=True), mask=real)
+        at = out + line * 4 * H
+        to_product = _bits(to_new * reset, dtype, bits)
+        _keep(at + unit[:, None], to_product, _bits(to_reset, dtype, bits), _bits(to_update, dtype, bits),
+              _bits(to_new, dtype, bits), real, H)  # fmt: skip
         carried = tl.where(t < length, total * update, total)
-        first = at + k0[:, None]
-        carried = tl.dot(new0, _awaited(first, real).to(dtype, bitcast=True), carried, input_precision=PRECISION)
-        carried = tl.dot(reset0, _awaited(first + H, real).to(dtype, bitcast=True), carried, input_precision=PRECISION)
-        carried = tl.dot(
-            update0, _awaited(first + 2 * H, real).to(dtype, bitcast=True), carried, input_precision=PRECISION
-        )
-        if K1 > 16 or K0 + K1 == H:
-            rest, held = at + k1[:, None], real & (k1 < H)[:, None]
-            carried = tl.dot(new1, _awaited(rest, held).to(dtype, bitcast=True), carried, input_precision=PRECISION)
-            carried = tl.dot(
-                reset1, _awaited(rest + H, held).to(dtype, bitcast=True), carried, input_precision=PRECISION
-            )
-            carried = tl.dot(
-                update1, _awaited(rest + 2 * H, held).to(dtype, bitcast=True), carried, input_precision=PRECISION
-            )
+        carried = _product(new0, at, k0, real, carried, dtype, PRECISION, H)
+        carried = _product(reset0, at + H, k0, real, carried, dtype, PRECISION, H)
+        carried = _product(update0, at + 2 * H, k0, real, carried, dtype, PRECISION, H)
+        if TWO:
+            carried = _product(new1, at, k1, real, carried, dtype, PRECISION, H)
+            carried = _product(reset1, at + H, k1, real, carried, dtype, PRECISION, H)
+            carried = _product(update1, at + 2 * H, k1, real, carried, dtype, PRECISION, H)
 
 
 def serves(device: torch.device, dtype: torch.dtype, hidden: int) -> bool:
     """Whether this way is open."""
     there = device.type == "cuda" or INTERPRETED
-    return there and dtype in (torch.bfloat16, torch.float32) and hidden % 64 == 0 and 64 <= hidden <= 1024
+    largest = {torch.bfloat16: 1024, torch.float32: 512}.get(dtype, 0)  # what shared memory can hold
+    return there and hidden % 64 == 0 and 64 <= hidden <= largest
 
 
 def forward(inputs: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, keep: bool) -> tuple[Tensor, Tensor]:
@@ -215,17 +210,13 @@ def _share(like: Tensor, hidden: int) -> tuple[int, int]:
 
 
 def _sizes(like: Tensor, hidden: int, share: int) -> dict[str, Any]:
-    first, rest = _tiles(hidden)
+    first = 1 << (hidden.bit_length() - 1)  # two powers of two cover the state, the second with a rest that is masked
+    rest = hidden - first
+    second = max(16, triton.next_power_of_2(rest))
     precision = "tf32x3" if like.dtype == torch.float32 else "ieee"
     width = max(16, triton.next_power_of_2(like.shape[2]))
-    return {"H": hidden, "SHARE": share, "BP": width, "K0": first, "K1": rest, "PRECISION": precision, "num_warps": 4}
-
-
-def _tiles(hidden: int) -> tuple[int, int]:
-    """Two powers of two that cover the state, the second with a rest that is masked."""
-    first = 1 << (hidden.bit_length() - 1)
-    rest = hidden - first
-    return first, max(16, triton.next_power_of_2(rest)) if rest else 16
+    tiles = {"K0": first, "K1": second, "TWO": rest > 0}
+    return {"H": hidden, "SHARE": share, "BP": width, **tiles, "PRECISION": precision, "num_warps": 4, "num_stages": 1}
 
 
 def _missing(shape: tuple[int, ...], like: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """gate inputs -> states of many GRUs side by side, which is all of a GRU that must go step by step.
 
-R recurrences of equal shape run together: of every reader the forward one (even number) and the one that reads backwards
-(odd number). What does not depend on the state before it, the products with the inputs, comes in ready-made.
+R recurrences of equal shape run together: of every reader the forward one (even number) and the one that reads
+backwards (odd number). What does not depend on the state before it, the products with the inputs, comes in ready-made.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ class _Recurrence(torch.autograd.Function):
         context: Any, inputs: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, way: ModuleType
     ) -> Tensor:
         inputs, weights, lengths = inputs.contiguous(), weights.contiguous(), lengths.contiguous()
+        states: Tensor
         states, kept = way.forward(inputs, weights, biases.contiguous(), lengths, any(context.needs_input_grad))
         context.save_for_backward(weights, lengths, states, kept)
         context.way = way

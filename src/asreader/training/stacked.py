@@ -97,12 +97,15 @@ def log_attention(weights: Stack, batch: ReadersBatch, precision: torch.dtype) -
     return _scores(weights, batch, precision).masked_fill(~batch.readable, -torch.inf).log_softmax(dim=-1)
 
 
+def touched(batch: ReadersBatch) -> Int[Tensor, "N words"]:
+    """Every row of the table that a batch reads, time first, as the recurrence steps: documents, then questions."""
+    return torch.cat([batch.document.transpose(1, 2).flatten(1), batch.question.transpose(1, 2).flatten(1)], dim=1)
+
+
 def _scores(weights: Stack, batch: ReadersBatch, precision: torch.dtype) -> Float[Tensor, "N B T"]:
     """The products of document states and question, in float32: bfloat16 scores would blur the softmax."""
-    rows = [batch.document.transpose(1, 2), batch.question.transpose(1, 2)]  # time first, as the recurrence steps
-    widths = [part[0].numel() for part in rows]
-    vectors: Tensor = _Embedded.apply(weights.embed, torch.cat([part.flatten(1) for part in rows], 1), precision)  # type: ignore[no-untyped-call]
-    document, question = vectors.split(widths, dim=1)
+    vectors: Tensor = _Embedded.apply(weights.embed, touched(batch), precision)  # type: ignore[no-untyped-call]
+    document, question = vectors.split([batch.document[0].numel(), batch.question[0].numel()], dim=1)
     states = _encoded(weights.document, document, batch.document_lengths)
     asked = _encoded(weights.question, question, batch.question_lengths)
     # Each direction has read the whole question at its own end; padding hands the state on unchanged.

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float, Int
@@ -18,6 +20,9 @@ from asreader.data.resident import Resident, Widths
 from asreader.progress import say
 from asreader.training import stacked
 from asreader.training.stacked import Stack
+
+if TYPE_CHECKING:
+    from asreader.kernels.lazy_adam import Tables
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 """Those of torch.optim.Adam."""
@@ -42,17 +47,35 @@ class StackedAdam:
     def __init__(self, weights: Stack, moments: Moments, rates: Sequence[float], clip: float) -> None:
         self._rates, self._clip, self._moments = tuple(rates), clip, moments
         parts = (weights, moments.first, moments.second)
-        self._slices = [[_sliced(part, reader) for part in parts] for reader in range(weights.readers)]
+        self._table = _lazy_table(weights, moments, rates)
+        kept = 0 if self._table is None else 1  # the table of vectors comes first in a stack
+        self._slices = [[_sliced(part, reader)[kept:] for part in parts] for reader in range(weights.readers)]
 
-    def step(self, gradients: Sequence[Tensor]) -> None:
-        """Change the weights; the gradients are used up."""
+    def prepare(self, rows: Int[Tensor, "N words"]) -> None:
+        """Bring the rows that a batch is about to read up to date, if they are not always."""
+        if self._table is not None:
+            self._table.claim(rows)
+            self._table.catch_up(self._moments.steps[:, 0], rows)
+
+    def settle(self) -> None:
+        """Bring all rows up to date, for whoever else reads the weights."""
+        if self._table is not None:
+            self._table.catch_up(self._moments.steps[:, 0])
+
+    def step(self, gradients: Sequence[Tensor], rows: Int[Tensor, "N words"]) -> None:
+        """Change the weights by the gradients, which are used up, of a batch that read these rows."""
         # The fused step goes through memory as it lies; autograd is free to hand out a transposed gradient.
         laid = [tensor.contiguous() for tensor in gradients]
-        of_readers = [[tensor[reader] for tensor in laid] for reader in range(len(self._rates))]
+        dense = laid if self._table is None else laid[1:]
+        of_readers = [[tensor[reader] for tensor in dense] for reader in range(len(self._rates))]
         norms = torch.stack(torch._foreach_norm([part for parts in of_readers for part in parts]))
-        norm = torch.linalg.vector_norm(norms.view(len(self._rates), -1), dim=1)
-        scale = ((norm + 1e-6) / self._clip).clamp(min=1.0)  # what gradients are divided by
+        squares = norms.view(len(self._rates), -1).square().sum(dim=1)
+        if self._table is not None:
+            squares = squares + self._table.squares(laid[0], rows)
+        scale = ((squares.sqrt() + 1e-6) / self._clip).clamp(min=1.0)  # what gradients are divided by
         self._moments.steps.add_(1)
+        if self._table is not None:
+            self._table.update(laid[0], scale, self._moments.steps[:, 0], rows)
         for reader, (weights, first, second) in enumerate(self._slices):
             torch._fused_adam_(
                 weights,
@@ -87,7 +110,7 @@ class Step:
         precision: torch.dtype,
         graphs: bool = True,
     ) -> None:
-        self._weights, self._data, self._batch, self._precision = weights.learnable(), data, batch, precision
+        self._weights, self._data, self._batch, self._precision = weights, data, batch, precision
         self._adam = StackedAdam(weights, moments, rates, clip)
         device = weights.embed.device
         self._order = torch.zeros(weights.readers, batch + 1 + data.anonymous, dtype=torch.int32, device=device)
@@ -95,7 +118,7 @@ class Step:
         self._graphs: dict[Widths, torch.cuda.CUDAGraph | None] = {}
         self._capturing = graphs and device.type == "cuda"
         if self._capturing:
-            self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream(device)
+            self._pool, self._stream = torch.cuda.graph_pool_handle(), _capture_stream(device)
 
     def take(self, order: Int[Tensor, "N columns"], widths: Widths) -> Float[Tensor, " N"]:
         """Train every reader on its batch; the losses stand in memory that the next step overwrites."""
@@ -109,11 +132,19 @@ class Step:
             graph.replay()
         return self._losses
 
+    def settle(self) -> None:
+        """Make the weights whole, for whoever reads them between steps."""
+        self._adam.settle()
+
     def _compute(self, widths: Widths) -> None:
         numbers, sizes, dealt = self._order.tensor_split([self._batch, self._batch + 1], dim=1)
         batch = self._data.batch(numbers, sizes[:, 0], widths, dealt)
-        losses = stacked.losses(self._weights, batch, self._precision)
-        self._adam.step(torch.autograd.grad(losses.sum(), self._weights.tensors()))
+        # Made anew each time: autograd remembers the stream on which a leaf was first used, and recording has its own.
+        weights = self._weights.learnable()
+        rows = stacked.touched(batch)
+        self._adam.prepare(rows)
+        losses = stacked.losses(weights, batch, self._precision)
+        self._adam.step(torch.autograd.grad(losses.sum(), weights.tensors()), rows)
         self._losses.copy_(losses.detach())
 
     def _captured(self, widths: Widths) -> torch.cuda.CUDAGraph | None:
@@ -134,6 +165,25 @@ class Step:
             return None
         here.wait_stream(self._stream)
         return graph
+
+
+@cache
+def _capture_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all: libraries keep a workspace for every stream they meet."""
+    return torch.cuda.Stream(device)
+
+
+def _lazy_table(weights: Stack, moments: Moments, rates: Sequence[float]) -> Tables | None:
+    """On a GPU most rows of the table need not be touched in a step; a CPU has no kernel for it, and small tables."""
+    if weights.embed.device.type != "cuda":
+        return None
+    try:
+        from asreader.kernels import lazy_adam
+    except ImportError:
+        return None
+    own = torch.tensor(rates, device=weights.embed.device)
+    vectors, first, second = (part.embed.detach() for part in (weights, moments.first, moments.second))
+    return lazy_adam.tables(vectors, first, second, own, moments.steps[:, 0])
 
 
 def _sliced(stack: Stack, reader: int) -> list[Tensor]:

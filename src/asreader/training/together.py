@@ -42,6 +42,24 @@ STRETCH = 100
 """Steps prepared at a time, at the most: while the device takes them, the host prepares the next ones."""
 
 
+def train(settings: Config, folder: Path, *, count: int = 1, resume: bool = False) -> list[Run]:
+    """One reader in `folder`, or `count` of them, their seeds in a row, in folders of it named by the seed.
+
+    On a GPU they are trained side by side, on a CPU, which is busy with one, one after the other.
+    """
+    first = settings.train.seed
+    each = [replace(settings, train=replace(settings.train, seed=seed)) for seed in range(first, first + count)]
+    folders = [folder] if count == 1 else [folder / f"seed-{own.train.seed}" for own in each]
+    if pick_device(settings.train.device).type == "cuda":
+        return train_together(each, folders, resume=resume)
+    runs = []
+    for own, place in zip(each, folders, strict=True):
+        if count > 1:
+            say(f"{place}:")
+        runs.append(loop.train(own, place, resume=resume))
+    return runs
+
+
 def train_together(
     settings: Sequence[Config], folders: Sequence[Path], *, resume: bool = False, graphs: bool = True
 ) -> list[Run]:
@@ -275,6 +293,7 @@ class Group:
         late = time.monotonic() - saved > self.options.checkpoint_seconds
         if not (due or ended or late or self._stopping):
             return saved
+        self._step.settle()
         self._note()
         self._together(due, lambda member: member.training._validate(member.journal))
         for member in self.members:
@@ -314,5 +333,6 @@ class Group:
         return member.evaluation
 
     def _leave(self, gone: list[Member]) -> None:
+        self._step.settle()
         self.members = [member for member in self.members if member not in gone]
         self._seat()

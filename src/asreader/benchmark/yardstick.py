@@ -1,0 +1,118 @@
+"""store -> the same reader in plain PyTorch: what a good engineer writes in an afternoon, to measure ours against.
+
+nn.Embedding, nn.GRU over packed sequences, a dense mask of candidates against positions, Adam, clipping. It shares no
+code with the product but the encoded store, and computes the same numbers: tests/test_benchmark.py compares
+probabilities and gradients. It assumes what holds for the benchmark's data: every word known, one-word candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+from asreader.data.store import Store
+from asreader.data.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class PlainBatch:
+    """Padded questions. Lengths stay on the CPU, where packing wants them."""
+
+    document: Tensor
+    document_lengths: Tensor
+    question: Tensor
+    question_lengths: Tensor
+    mentioned: Tensor  # B x C x T: candidate c stands at position t
+    answers: Tensor
+
+
+class PlainData:
+    """A store as a list of tensors, made once."""
+
+    def __init__(self, store: Store, vocabulary: Vocabulary, device: torch.device) -> None:
+        rows = torch.from_numpy(vocabulary.rows(store.lexicon)).long()
+        self.device = device
+        self.documents = [rows[torch.from_numpy(store.document(n)).long()] for n in range(len(store))]
+        self.questions = [rows[torch.from_numpy(store.questions[n]).long()] for n in range(len(store))]
+        self.candidates = [rows[torch.from_numpy(store.given_candidates[n]).long()] for n in range(len(store))]
+        answers = rows[torch.from_numpy(store.answers).long()]
+        self.answers = [int((row == answer).nonzero()[0]) for row, answer in zip(self.candidates, answers, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def batch(self, numbers: Sequence[int] | NDArray[np.intp]) -> PlainBatch:
+        """These questions, padded."""
+        document = pad_sequence([self.documents[n] for n in numbers], batch_first=True)
+        candidates = pad_sequence([self.candidates[n] for n in numbers], batch_first=True, padding_value=-1)
+        question = pad_sequence([self.questions[n] for n in numbers], batch_first=True)
+        return PlainBatch(
+            document=document.to(self.device),
+            document_lengths=torch.tensor([len(self.documents[n]) for n in numbers]),
+            question=question.to(self.device),
+            question_lengths=torch.tensor([len(self.questions[n]) for n in numbers]),
+            mentioned=(candidates[:, :, None] == document[:, None, :]).to(self.device),
+            answers=torch.tensor([self.answers[n] for n in numbers]).to(self.device),
+        )
+
+
+class Yardstick(nn.Module):
+    """The Attention Sum Reader."""
+
+    def __init__(self, vocabulary: int, embedding: int, hidden: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, embedding)
+        self.document = nn.GRU(embedding, hidden, batch_first=True, bidirectional=True)
+        self.question = nn.GRU(embedding, hidden, batch_first=True, bidirectional=True)
+        nn.init.uniform_(self.embed.weight, -0.1, 0.1)
+
+    def forward(self, batch: PlainBatch) -> Tensor:
+        """log of the attention summed over each candidate's mentions, B x C."""
+        sequences = pack_padded_sequence(
+            self.embed(batch.document), batch.document_lengths, batch_first=True, enforce_sorted=False
+        )
+        states, _ = pad_packed_sequence(self.document(sequences)[0], batch_first=True)
+        sequences = pack_padded_sequence(
+            self.embed(batch.question), batch.question_lengths, batch_first=True, enforce_sorted=False
+        )
+        last = self.question(sequences)[1]
+        question = torch.cat([last[0], last[1]], dim=-1)
+        scores = torch.bmm(states, question[:, :, None])[:, :, 0].float()
+        attention = scores.masked_fill(batch.document == 0, -torch.inf).log_softmax(dim=-1)
+        return attention[:, None, :].masked_fill(~batch.mentioned, -torch.inf).logsumexp(dim=-1)
+
+
+class PlainTraining:
+    """The paper's training: Adam, gradients clipped at 10."""
+
+    def __init__(self, network: Yardstick, data: PlainData, precision: torch.dtype) -> None:
+        self.network, self.data, self.precision = network, data, precision
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=0.001)
+
+    def step(self, numbers: Sequence[int] | NDArray[np.intp]) -> Tensor:
+        """Learn from these questions; gives the loss."""
+        batch = self.data.batch(numbers)
+        with torch.autocast(self.data.device.type, self.precision, enabled=self.precision != torch.float32):
+            support = self.network(batch)
+        loss = nn.functional.nll_loss(support, batch.answers)
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.network.parameters(), 10.0)
+        self.optimizer.step()
+        return loss.detach()
+
+
+@torch.inference_mode()
+def answers(network: Yardstick, data: PlainData, size: int) -> list[int]:
+    """The best candidate of every question, in batches in the data's own order."""
+    found: list[int] = []
+    for start in range(0, len(data), size):
+        batch = data.batch(range(start, min(start + size, len(data))))
+        found += network(batch).softmax(dim=-1).argmax(dim=-1).tolist()
+    return found

@@ -1,0 +1,116 @@
+"""The recurrence of many GRUs: its definition against PyTorch's GRU, every kernel against the definition."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from asreader.kernels import cluster, recurrence
+
+GPU = torch.cuda.is_available()
+DEVICE = torch.device("cuda" if GPU else "cpu")
+
+
+def given(recurrences: int, steps: int, batch: int, hidden: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    """Random inputs, weights, biases and lengths; one sequence has the full length."""
+    torch.manual_seed(steps + hidden)
+    inputs = torch.randn(recurrences, steps, batch, 3 * hidden, device=DEVICE).to(dtype).requires_grad_()
+    weights = (torch.randn(recurrences, 3 * hidden, hidden, device=DEVICE) / hidden**0.5).to(dtype).requires_grad_()
+    biases = torch.randn(recurrences, hidden, device=DEVICE).requires_grad_()
+    lengths = torch.randint(1, steps + 1, (recurrences // 2, batch), device=DEVICE)
+    if steps % 2:  # otherwise even the longest sequence may end before the padding does
+        lengths[:, -1] = steps
+    return [inputs, weights, biases, lengths.repeat_interleave(2, dim=0).int()]
+
+
+@pytest.mark.parametrize(("steps", "batch"), [(7, 3), (1, 1), (5, 4)])
+def test_the_definition_is_pytorchs_gru(steps: int, batch: int) -> None:
+    torch.manual_seed(0)
+    hidden = 6
+    gru = nn.GRU(5, hidden, batch_first=True, bidirectional=True)
+    vectors, lengths = torch.randn(batch, steps, 5), torch.randint(1, steps + 1, (batch,))
+    lengths[0] = steps
+    packed, last = gru(pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False))
+    states, _ = pad_packed_sequence(packed, batch_first=True)
+    inputs, weights, biases = [], [], []
+    for direction in ("", "_reverse"):
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        weight, recurrent, bias, own = (getattr(gru, f"{name}_l0{direction}") for name in names)
+        both = bias + torch.cat([own[: 2 * hidden], torch.zeros(hidden)])
+        inputs.append((vectors @ weight.T + both).transpose(0, 1))
+        weights.append(recurrent)
+        biases.append(own[2 * hidden :])
+    found = recurrence.run(*map(torch.stack, (inputs, weights, biases)), torch.stack([lengths, lengths]))
+    real = (torch.arange(steps)[None] < lengths[:, None])[..., None]
+    whole = torch.cat([found[0], found[1]], dim=-1).transpose(0, 1) * real
+    torch.testing.assert_close(whole, states)
+    torch.testing.assert_close(torch.stack([found[0, -1], found[1, 0]]), last)
+
+
+def assert_same(arguments: list[Tensor], way: ModuleType, tolerance: float) -> None:
+    """Values and gradients of a way are those of the definition, relative to the greatest of each."""
+    expected = recurrence.stepwise(*arguments)
+    found = recurrence._Recurrence.apply(*arguments, way)  # type: ignore[no-untyped-call]
+    outer = torch.randn_like(expected)
+    leaves = arguments[:3]
+    pairs = zip(
+        (expected, *torch.autograd.grad(expected, leaves, outer)),
+        (found, *torch.autograd.grad(found, leaves, outer)),
+        strict=True,
+    )
+    for one, other in pairs:
+        assert (one.float() - other.float()).abs().max() <= tolerance * max(one.float().abs().max().item(), 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("recurrences", "steps", "batch", "hidden"),
+    [(2, 5, 3, 64), (4, 3, 17, 64), (2, 1, 1, 64), (2, 4, 2, 128)],
+)
+def test_the_triton_kernel(recurrences: int, steps: int, batch: int, hidden: int) -> None:
+    """On a CPU by Triton's interpreter, one program for each recurrence."""
+    persistent = pytest.importorskip("asreader.kernels.persistent")
+    assert_same(given(recurrences, steps, batch, hidden), persistent, 1e-5)
+
+
+@pytest.mark.skipif(not GPU, reason="needs a GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("hidden", range(64, 1025, 192))
+def test_the_triton_kernel_on_a_gpu(hidden: int, dtype: torch.dtype) -> None:
+    from asreader.kernels import persistent
+
+    if not persistent.serves(DEVICE, dtype, hidden):
+        pytest.skip("too large for float32")
+    assert_same(given(4, 9, 5, hidden, dtype), persistent, 1e-4 if dtype == torch.float32 else 0.05)
+
+
+CLUSTERED = cluster.serves(DEVICE, torch.bfloat16, 64)
+
+
+@pytest.mark.skipif(not CLUSTERED, reason="needs a GPU with thread block clusters")
+@pytest.mark.parametrize("hidden", cluster.BLOCKS)
+@pytest.mark.parametrize(
+    ("recurrences", "steps", "batch"), [(2, 1, 1), (2, 20, 32), (4, 13, 7), (8, 9, 33), (20, 6, 32), (34, 5, 32)]
+)
+def test_the_cluster_kernel(hidden: int, recurrences: int, steps: int, batch: int) -> None:
+    assert_same(given(recurrences, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
+
+
+@pytest.mark.skipif(not CLUSTERED, reason="needs a GPU with thread block clusters")
+def test_the_cluster_kernel_gives_the_same_bits_again() -> None:
+    arguments = given(16, 200, 32, 384, torch.bfloat16)
+    first = recurrence.run(*arguments)
+    gradient = torch.autograd.grad(first.sum(), arguments[0])[0]
+    for _ in range(5):
+        again = recurrence.run(*arguments)
+        assert torch.equal(first, again)
+        assert torch.equal(gradient, torch.autograd.grad(again.sum(), arguments[0])[0])
+
+
+def test_what_no_kernel_serves_goes_step_by_step() -> None:
+    assert recurrence.fastest(torch.device("cpu"), torch.float32, 64) is None
+    if GPU:
+        assert recurrence.fastest(DEVICE, torch.bfloat16, 100) is None

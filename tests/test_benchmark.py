@@ -1,0 +1,154 @@
+"""The benchmark compares like with like, says where it was taken, and the documents show the rows that were kept."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from asreader import readers
+from asreader.benchmark.material import ALONE_WORDS, CANDIDATES, QUESTION_WORDS, Material, material
+from asreader.benchmark.timing import Times, Way, alternate, commit, device_name
+from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick, answers
+from asreader.cli import app
+from asreader.data.batching import Batcher
+from asreader.predictor import Reader
+
+ROOT = Path(__file__).parent.parent
+CPU = torch.device("cpu")
+PARTS = {"embed": "embed", "document_encoder.layers.0": "document", "question_encoder.layers.0": "question"}
+
+
+@pytest.fixture(scope="module")
+def made() -> Material:
+    return material(12, seed=3, words=400)
+
+
+def pair(made: Material) -> tuple[torch.nn.Module, Yardstick]:
+    """Our reader and the yardstick with the same weights, large enough to tell words apart."""
+    torch.manual_seed(2)
+    ours = readers.build("attention_sum", made.vocabulary.size, {"embedding": 7, "hidden": 6})
+    for parameter in ours.parameters():
+        torch.nn.init.uniform_(parameter, -0.6, 0.6)
+    plain = Yardstick(made.vocabulary.size, 7, 6)
+    plain.load_state_dict(_renamed(ours.state_dict()))
+    return ours, plain
+
+
+def _renamed(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {
+        f"{PARTS[prefix]}.{name.removeprefix(prefix + '.')}": tensor
+        for name, tensor in named.items()
+        for prefix in PARTS
+        if name.startswith(prefix + ".")
+    }
+
+
+def test_probabilities_and_gradients_are_the_yardsticks(made: Material) -> None:
+    ours, plain = pair(made)
+    numbers = np.arange(len(made.store))
+    batch = Batcher(made.store, made.vocabulary).batch(numbers)
+    reading = ours.answer(ours.read(batch.document), batch)  # type: ignore[operator]
+    plain_batch = PlainData(made.store, made.vocabulary, CPU).batch(numbers)
+    support = plain(plain_batch)
+    torch.testing.assert_close(reading.log_probabilities, support, rtol=1e-5, atol=1e-5)
+    assert torch.equal(batch.answers, plain_batch.answers)
+    reading.losses(batch.answers).mean().backward()
+    torch.nn.functional.nll_loss(support, plain_batch.answers).backward()
+    gradients = _renamed({name: parameter.grad for name, parameter in ours.named_parameters()})  # type: ignore[misc]
+    for name, parameter in plain.named_parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.abs().max() > 0
+        torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_both_give_the_same_answers(made: Material) -> None:
+    ours, plain = pair(made)
+    predictions = Reader(ours.eval(), made.vocabulary).evaluate(made.store).predictions
+    found = answers(plain.eval(), PlainData(made.store, made.vocabulary, CPU), 5)
+    assert [prediction.best for prediction in predictions] == found
+
+
+def test_the_yardstick_learns(made: Material) -> None:
+    training = PlainTraining(pair(made)[1], PlainData(made.store, made.vocabulary, CPU), torch.float32)
+    losses = [float(training.step(range(12))) for _ in range(8)]
+    assert losses[-1] < losses[0]
+
+
+def test_the_material_has_the_shape_of_the_childrens_book_test() -> None:
+    made = material(200)
+    assert abs(made.store.lengths.mean() - 433) < 30
+    assert abs(np.mean([len(made.store.questions[n]) for n in range(200)]) - 28) < 4
+    assert made.store.answerable.all()
+    assert (made.vocabulary.rows(made.store.lexicon) > 0).all()
+    assert len(made.alone.words) == ALONE_WORDS
+    assert (len(made.alone.question), len(made.alone.candidates)) == (QUESTION_WORDS, CANDIDATES)
+    distinct = len({word for number in range(64) for word in made.store.example(number).words})
+    assert distinct / made.store.lengths[:64].sum() > 0.106  # the share in batches of 64 of the official questions
+
+
+def test_rounds_alternate_and_the_ratio_is_that_of_medians() -> None:
+    calls: list[str] = []
+    ours, plain = Way(lambda: calls.append("ours"), 1), Way(lambda: calls.append("plain"), 1)
+    times = alternate(ours, plain, CPU, seconds=10.0, most=3)
+    assert calls == ["ours", "plain"] * 3
+    assert len(times.ours) == len(times.yardstick) == 3
+    assert Times((1.0, 2.0, 9.0), (4.0, 5.0, 6.0)).ratio == 2.5
+
+
+@pytest.mark.parametrize("what", ["train", "answer"])
+def test_a_row_has_the_fixed_fields(what: str, tmp_path: Path) -> None:
+    kept = tmp_path / "rows.jsonl"
+    options = ["--seconds", "0", "--hidden", "4", "--embedding", "4", "--device", "cpu", "--append", str(kept)]
+    done = CliRunner().invoke(app, ["benchmark", what, "--json", *options], catch_exceptions=False)
+    assert done.exit_code == 0
+    row = json.loads(done.stdout)
+    assert row["benchmark"] == what
+    assert row["device"] == device_name(CPU)
+    assert row["commit"] == commit()
+    assert row["ratio"] > 0
+    assert [json.loads(line) for line in kept.read_text().splitlines()] == [row]
+
+
+def rows() -> list[dict[str, object]]:
+    kept = ROOT / "benchmarks" / "results" / "benchmark.jsonl"
+    return [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_tables_of_performance_are_the_recorded_ones() -> None:
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    shown = [row for row in rows() if "CPU" in str(row["device"])]
+    assert {row["benchmark"] for row in shown} == {"train", "answer"}
+    for row in shown:
+        end = f"**{row['ratio']}** | {row['device']} | {row['commit']} | {row['date']} |"
+        if row["benchmark"] == "train":
+            figures = (
+                f"{1000 * float(str(row['seconds_per_question'])):.3g} ms | "
+                f"{1000 * float(str(row['yardstick_seconds_per_question'])):.3g} ms"
+            )
+            assert f"| {row['hidden']} | {row['batch']} | {figures} | {end}" in text
+        else:
+            figures = f"{row['questions_per_second']} | {row['yardstick_questions_per_second']}"
+            single = f"{row['single_milliseconds']} ms ({row['yardstick_single_milliseconds']} ms)"
+            assert f"| {row['hidden']} | {figures} | {single} | {row['further_milliseconds']} ms | {end}" in text
+
+
+def test_the_gpu_table_is_the_recorded_one() -> None:
+    rows = [json.loads(line) for line in (ROOT / "benchmarks" / "results" / "together.jsonl").read_text().splitlines()]
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    for row in rows:
+        if row["benchmark"] == "together":
+            figures = f"{row['ms_per_step']:.2f} | {row['seconds_per_reader_and_epoch']:.2f}"
+            assert f"| {figures} | {row['peak_GB']:.2f} GB | {row['reserved_GB']:.2f} GB |" in text
+    (plain,) = (row for row in rows if row["benchmark"] == "plain-epoch")
+    (many,) = (row for row in rows if row["benchmark"] == "together-epoch")
+    assert f"{plain['ms_per_step']} ms a step" in text and f"answers {plain['accuracy']} of" in text
+    assert f"{statistics.mean(many['accuracy_after_one_epoch']):.3f} on average" in text
+    assert f"deviation {statistics.stdev(many['accuracy_after_one_epoch']):.3f}" in text
+    one = next(row for row in rows if row.get("readers") == 1 and row["benchmark"] == "together")
+    assert f"{plain['ms_per_step'] / one['ms_per_step']:.0f} times as fast" in text
