@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import asreader
-from asreader.cli import benchmark, data, lists, make, work
+from asreader.cli import benchmark, combine, data, lists, make, work
 from asreader.errors import InputError, Stopped
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ for command in (
     work.answer,
 ):
     app.command()(command)
+app.command(cls=combine.ManyValues)(combine.ensemble)
 making = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 making.command()(make.books)
 making.command()(make.news)

@@ -39,7 +39,7 @@ class Prediction:
         probabilities = np.array(self.probabilities, dtype=np.float32)
         if probabilities.shape != (len(self.candidates),):
             raise ValueError(f"{len(self.candidates)} candidates but probabilities of shape {probabilities.shape}")
-        if not np.all((probabilities >= 0) & (probabilities <= 1 + ROUNDING)):
+        if len(probabilities) and not (probabilities.min() >= 0 and probabilities.max() <= 1 + ROUNDING):
             raise ValueError("a probability does not lie between 0 and 1")
         probabilities.setflags(write=False)
         object.__setattr__(self, "probabilities", probabilities)
@@ -145,9 +145,10 @@ def _parsed(line: bytes) -> Prediction:
             answer = rest.get("answer")
         case _:
             raise ValueError('expected an object with "id" (text), "candidates" and "probabilities" (lists)')
-    if not all(isinstance(candidate, str) for candidate in candidates):
+    if not set(map(type, candidates)) <= {str}:
         raise ValueError('"candidates" holds something that is not text')
-    if not all(type(probability) in (int, float) and 0 <= probability < 2 for probability in probabilities):
+    numbers = set(map(type, probabilities)) <= {int, float}
+    if not numbers or (probabilities and not (min(probabilities) >= 0 and max(probabilities) < 2)):
         raise ValueError('"probabilities" holds something that is not a number between 0 and 1')
     if not isinstance(answer, str | None):
         raise ValueError('"answer" is neither text nor null')
