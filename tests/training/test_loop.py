@@ -65,7 +65,7 @@ def test_same_seed_same_weights_other_seed_other_weights(settings: Config, whole
 def test_stopped_anywhere_and_resumed_equals_uninterrupted(
     settings: Config, whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
-    original, taken = loop.Training._step, 0
+    original, taken = loop.Training.step, 0
 
     def stopping(self: loop.Training, *arguments: object) -> torch.Tensor:
         nonlocal taken
@@ -74,7 +74,7 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted(
             os.kill(os.getpid(), signal.SIGINT)
         return original(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop.Training, "_step", stopping)
+    monkeypatch.setattr(loop.Training, "step", stopping)
     with pytest.raises(KeyboardInterrupt):
         loop.train(settings, tmp_path / "run")
     monkeypatch.undo()
@@ -178,7 +178,7 @@ def test_questions_that_cannot_be_pointed_at_are_left_out_of_training_only(tmp_p
 def test_train_and_evaluation_vocabulary(settings: Config, tmp_path: Path) -> None:
     both = replace(settings, data=replace(settings.data, vocabulary="train+evaluation"))
     run = loop.train(replace(both, train=replace(both.train, epochs=1)), tmp_path / "run")
-    assert Reader.load(run.folder).evaluate(loop._load(settings.data.valid, "valid", settings)).unknown_words == 0
+    assert Reader.load(run.folder).evaluate(loop.load(settings.data.valid, "valid", settings)).unknown_words == 0
 
 
 def test_tensorboard_has_the_same_figures(settings: Config, tmp_path: Path) -> None:

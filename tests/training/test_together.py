@@ -257,6 +257,6 @@ def test_losses_and_gradients_are_those_of_the_network(precision: torch.dtype) -
 
 
 def test_a_run_trained_together_answers(together: list[Run], settings: Config) -> None:
-    found = Reader.load(together[0].folder).evaluate(loop._load(settings.data.valid, "valid", settings))
+    found = Reader.load(together[0].folder).evaluate(loop.load(settings.data.valid, "valid", settings))
     best = max(float(row["accuracy"]) for row in rows(together[0]) if row["kind"] == "valid")  # type: ignore[arg-type]
     assert found.scores.accuracy == best

@@ -69,7 +69,7 @@ def _ways(sizes: Sizes, made: Material, device: torch.device) -> tuple[Way, Way]
     def our_steps() -> None:
         for _ in range(steps):
             number = next(numbers)
-            trained._step(batches[number % len(batches)], number)
+            trained.step(batches[number % len(batches)], number)
 
     plain_numbers = count()
 

@@ -50,13 +50,13 @@ def train(settings: Config, folder: Path, *, resume: bool = False) -> Run:
     if run.exists() and not resume:
         raise InputError(f"{folder}: holds a run already; add --resume to go on with it, or choose another --out")
     if run.exists():
-        _refuse_other_data(run.config(), settings, folder)
+        refuse_other_data(run.config(), settings, folder)
         files.remove_leftovers(folder)
     if not settings.data.train:
         raise InputError("data.train is not set: name the training data in [data] or with --set data.train=PATH")
-    store = _load(settings.data.train, "train", settings)
-    valid = _load(settings.data.valid, "valid", settings) if settings.data.valid else None
-    words = run.vocabulary() if run.exists() else _vocabulary(settings, store, valid)
+    store = load(settings.data.train, "train", settings)
+    valid = load(settings.data.valid, "valid", settings) if settings.data.valid else None
+    words = run.vocabulary() if run.exists() else vocabulary(settings, store, valid)
     training = Training(run, settings, words, store, valid)
     if run.exists():
         run.save_config(settings)  # [train] may have changed
@@ -67,18 +67,21 @@ def train(settings: Config, folder: Path, *, resume: bool = False) -> Run:
     return run
 
 
-def _load(path: str, split: str, settings: Config) -> Store:
+def load(path: str, split: str, settings: Config) -> Store:
+    """Data as the settings want it read."""
     return load_store(Path(path), split=split, format=settings.data.format or None, skip_bad=settings.data.skip_bad)
 
 
-def _refuse_other_data(old: Config, new: Config, folder: Path) -> None:
+def refuse_other_data(old: Config, new: Config, folder: Path) -> None:
+    """A run goes on with the data and the network it began with."""
     if old.data != replace(new.data, train=old.data.train, valid=old.data.valid) or old.reader_name != new.reader_name:
         raise InputError(f"{folder}: [data] or [reader] differ from the run's config.toml; only [train] may change")
     if {**old.reader_options, **new.reader_options} != old.reader_options:
         raise InputError(f"{folder}: [reader] differs from the run's config.toml; only [train] may change")
 
 
-def _vocabulary(settings: Config, store: Store, valid: Store | None) -> Vocabulary:
+def vocabulary(settings: Config, store: Store, valid: Store | None) -> Vocabulary:
+    """The words that get vectors of their own."""
     evaluation_too = settings.data.vocabulary == "train+evaluation" and valid is not None
     return vocabularies.build(
         store.counts(),
@@ -117,7 +120,7 @@ class Training:
 
     def fit(self) -> None:
         """Train to the end or until stopped; then predict the validation data with the best weights."""
-        self._introduce()
+        self.introduce()
         with (
             politely(self._stop),
             Journal(self.run, self.settings, self.position.step) as journal,
@@ -125,7 +128,7 @@ class Training:
         ):
             while not self.finished:
                 self._epoch(journal, progress)
-        self._conclude()
+        self.conclude()
 
     @property
     def finished(self) -> bool:
@@ -134,7 +137,8 @@ class Training:
         perfect = options.metric == "accuracy" and place.best == 1.0
         return perfect or place.epoch >= options.epochs or place.validations_without_best >= options.patience
 
-    def _introduce(self) -> None:
+    def introduce(self) -> None:
+        """Say what is about to be trained on what."""
         parameters = sum(parameter.numel() for parameter in self.reader.network.parameters())
         dropped = len(self.store) - len(self.trainable)
         say(
@@ -158,13 +162,13 @@ class Training:
         saved = time.monotonic()
         while self.position.batch < len(batches) and not self.finished:
             number = self.position.batch
-            loss = self._step(batches[number], number)
+            loss = self.step(batches[number], number)
             self.position = replace(self.position, batch=number + 1, step=self.position.step + 1)
             journal.loss(self.position.step, self.position.epoch, loss, len(batches[number]))
             self._show(progress, task, journal)
             due = bool(options.validate_every) and self.position.step % options.validate_every == 0
             if due:
-                self._validate(journal)
+                self.validate(journal)
             if due or self._stopping or time.monotonic() - saved > options.checkpoint_seconds:
                 self.save()
                 saved = time.monotonic()
@@ -172,9 +176,10 @@ class Training:
                 raise KeyboardInterrupt
         progress.remove_task(task)
         if self.position.batch >= len(batches):
-            self._end_epoch(journal)
+            self.end_epoch(journal)
 
-    def _step(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]], batch_number: int) -> Tensor:
+    def step(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]], batch_number: int) -> Tensor:
+        """One batch: loss, gradients, clipping, Adam."""
         options = self.settings.train
         redraw = np.random.default_rng([options.seed, self.position.epoch, batch_number])
         batch = self.batcher.batch(numbers, redraw).to(self.reader.device)
@@ -193,15 +198,16 @@ class Training:
         note = f"loss {journal.recent_loss:.3f}" if journal.recent_loss is not None else ""
         progress.update(task, advance=1, note=note + (f"  best {best:.4f}" if best is not None else ""))
 
-    def _end_epoch(self, journal: Journal) -> None:
+    def end_epoch(self, journal: Journal) -> None:
+        """Validate if that is due, and save."""
         options = self.settings.train
         last = self.position.epoch + 1 >= options.epochs
         self.position = replace(self.position, epoch=self.position.epoch + 1, batch=0)
         if not options.validate_every or (last and self.position.best_step == 0):
-            self._validate(journal)
+            self.validate(journal)
         self.save()
 
-    def _validate(self, journal: Journal) -> None:
+    def validate(self, journal: Journal) -> None:
         """Score, keep the weights if they are the best so far, decide whether to stop."""
         place, options = self.position, self.settings.train
         if self.valid is None:
@@ -251,7 +257,8 @@ class Training:
     def _stop(self) -> None:
         self._stopping = True
 
-    def _conclude(self) -> None:
+    def conclude(self) -> None:
+        """Predict the validation data with the best weights and write the card."""
         self.reader.network.load_state_dict(self.run.weights())
         scores = None
         if self.valid is not None:

@@ -125,14 +125,14 @@ def _material(settings: Sequence[Config], runs: Sequence[Run], *, resume: bool) 
                 f"{run.folder}: holds a run already; add --resume to go on with it, or choose another --out"
             )
         if run.exists():
-            loop._refuse_other_data(run.config(), own, run.folder)
+            loop.refuse_other_data(run.config(), own, run.folder)
     data, device = settings[0].data, pick_device(settings[0].train.device)
     if not data.train:
         raise InputError("data.train is not set: name the training data in [data] or with --set data.train=PATH")
-    store = loop._load(data.train, "train", settings[0])
-    valid = loop._load(data.valid, "valid", settings[0]) if data.valid else None
+    store = loop.load(data.train, "train", settings[0])
+    valid = loop.load(data.valid, "valid", settings[0]) if data.valid else None
     begun = [run.vocabulary() for run in runs if run.exists()]
-    words = begun[0] if begun else loop._vocabulary(settings[0], store, valid)
+    words = begun[0] if begun else loop.vocabulary(settings[0], store, valid)
     if any(other != words for other in begun):
         raise InputError("the runs have different vocabularies; go on with each alone")
     held = resident(store, words, device=device, question_at=data.question_at, anonymise=data.anonymise)
@@ -185,12 +185,12 @@ class Group:
 
     def fit(self) -> None:
         """Train every reader to its end, or until stopped; each that has ended predicts with its best weights."""
-        self.trainings[0]._introduce()
+        self.trainings[0].introduce()
         say(f"readers trained side by side: {len(self.trainings)}")
         with politely(self._stop), ExitStack() as journals, bar() as progress:
             for training in self.trainings:
                 if training.finished:
-                    training._conclude()
+                    training.conclude()
                 else:
                     journal = Journal(training.run, training.settings, training.position.step)
                     self.members.append(Member(training, journals.enter_context(journal)))
@@ -295,17 +295,17 @@ class Group:
             return saved
         self._step.settle()
         self._note()
-        self._together(due, lambda member: member.training._validate(member.journal))
+        self._together(due, lambda member: member.training.validate(member.journal))
         for member in self.members:
             # Who ends an epoch is saved there.
             if self._stopping or ((late or member in due) and member not in ended):
                 member.training.save()
         if self._stopping:
             raise KeyboardInterrupt
-        self._together(ended, lambda member: member.training._end_epoch(member.journal))
+        self._together(ended, lambda member: member.training.end_epoch(member.journal))
         finished = [member for member in self.members if member.training.finished]
         for member in finished:
-            self._together([member], lambda member: member.training._conclude())
+            self._together([member], lambda member: member.training.conclude())
         if finished:
             self._leave(finished)
         return time.monotonic()
