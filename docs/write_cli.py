@@ -9,7 +9,7 @@ from pathlib import Path
 
 COMMANDS = (
     "demo answer formats readers taggers executors stats make make-books make-news convert prepare train evaluate "
-    "baseline ensemble benchmark benchmark-train benchmark-answer"
+    "baseline ensemble table benchmark benchmark-train benchmark-answer"
 ).split()
 TARGET = Path(__file__).parent / "cli.md"
 

@@ -36,6 +36,7 @@ for command in (
 ):
     app.command()(command)
 app.command(cls=combine.ManyValues)(combine.ensemble)
+app.command()(combine.table)
 making = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 making.command()(make.books)
 making.command()(make.news)

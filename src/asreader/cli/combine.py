@@ -1,4 +1,4 @@
-"""ensemble: many prediction files become one."""
+"""ensemble, table: what many runs say together, and how well."""
 
 from __future__ import annotations
 
@@ -18,6 +18,23 @@ class Method(StrEnum):
 
     average = "average"
     greedy = "greedy"
+
+
+class Style(StrEnum):
+    """How a table is written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    latex = "latex"
+
+
+class Published(StrEnum):
+    """The data sets of the paper's tables."""
+
+    cnn = "cnn"
+    dailymail = "dailymail"
+    cbt_ne = "cbt-ne"
+    cbt_cn = "cbt-cn"
 
 
 class ManyValues(TyperCommand):
@@ -70,3 +87,25 @@ def ensemble(
         low, high = one.interval
         print(f"{split}: {one.accuracy:.4f} (95% interval {low:.4f} to {high:.4f}), in the best 2: "
               f"{one.accuracy_at[2]:.4f}, in the best 5: {one.accuracy_at[5]:.4f}")  # fmt: skip
+
+
+def table(
+    folders: Annotated[list[Path], typer.Argument(help="runs, or folders of runs on the same data", metavar="DIR...")],
+    paper: Annotated[
+        Published | None, typer.Option(help="put the paper's figures on this data set beside ours")
+    ] = None,
+    style: Annotated[Style, typer.Option(help="how to write it")] = Style.terminal,
+    as_json: AsJson = False,
+) -> None:
+    """The paper's result table for a set of runs: best, mean of the best, ensembles, spread; in per cent."""
+    from dataclasses import asdict
+
+    from asreader.evaluation import results
+
+    rows = results.rows(results.find(folders), paper.value if paper else None)
+    if as_json:
+        print_json([asdict(row) for row in rows])
+    else:
+        from asreader import tables
+
+        tables.show(tables.results(rows, style.value))
