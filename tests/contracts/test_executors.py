@@ -19,7 +19,7 @@ def slow_square(number: int) -> int:
 
 
 def process(_: int) -> int:
-    time.sleep(0.05)
+    time.sleep(0.3)  # long enough for the second process to have started
     return os.getpid()
 
 
