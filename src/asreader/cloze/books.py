@@ -66,20 +66,11 @@ def _of_member(member: Member) -> Iterator[Text]:
 
 
 def _of_many(member: Member) -> Iterator[Text]:
-    """The books of a tokenised file, each from its title line to the next."""
-    held: list[str] = []
-    for line in member.lines():
-        if line.startswith(BOOK_TITLE) and held:
-            yield _titled(member, held)
-            held = []
-        held.append(line)
-    yield _titled(member, held)
-
-
-def _titled(member: Member, lines: list[str]) -> Text:
-    title = lines[0].removeprefix(BOOK_TITLE).strip(" :\t")
-    content = "\n".join(lines).encode()
-    return Text(f"{member.where} ({title})", PurePosixPath(title).name.split(".")[0], len(content), content=content)
+    """The books of a tokenised file, each with its title line."""
+    for title, lines in cleaning.tokenised_books(member.lines()):
+        content = "\n".join([f"{BOOK_TITLE} : {title}", *lines]).encode()
+        name = PurePosixPath(title).name.removesuffix(".out").removesuffix(".txt")
+        yield Text(f"{member.where} ({title})", name or member.stem, len(content), content=content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -97,8 +98,9 @@ class Unfinished:
                 journal.flush()
                 yield made
 
-    def _end(self) -> _MaybeFile:
-        return _MaybeFile(self.questions if self.questions.is_file() else None)
+    def _end(self) -> AbstractContextManager[BinaryIO | None]:
+        """The file to add to, or None where the output is a folder."""
+        return self.questions.open("ab") if self.questions.is_file() else nullcontext()
 
     def finish(self) -> None:
         """The questions take their place; nothing else is left."""
@@ -112,20 +114,6 @@ class Unfinished:
     def discard(self) -> None:
         """Leave nothing behind."""
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-class _MaybeFile:
-    """The file to add to, or None where the output is a folder."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.file: BinaryIO | None = None if path is None else path.open("ab")
-
-    def __enter__(self) -> BinaryIO | None:
-        return self.file
-
-    def __exit__(self, *_: object) -> None:
-        if self.file is not None:
-            self.file.close()
 
 
 def _row(line: str) -> dict[str, Any] | None:
