@@ -21,13 +21,13 @@ from torch import Tensor
 
 from asreader import readers
 from asreader.data.batching import plan
-from asreader.data.resident import NOBODY, FlatWords, Resident, Widths
+from asreader.data.resident import FREQUENT, NOBODY, FlatWords, Resident, Widths, rare_words
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.kernels import recurrence
 from asreader.training.stacked import Stack
 from asreader.training.stacked_step import Moments, Step
 
-CANDIDATES, ANONYMOUS, BATCH, PREFETCH = 10, 100, 32, 10
+CANDIDATES, ANONYMOUS, BATCH, PREFETCH, SKEW = 10, 100, 32, 10, 0.22
 PROFILED = (
     ("softmax and sums in log space", ("softmax", "logsumexp")),
     ("recurrence", ("gru_forward", "gru_backward", "_forward", "_backward")),  # also what Triton calls its kernels
@@ -78,6 +78,7 @@ def made(shape: Shape, device: torch.device) -> Resident:
     at = torch.randint(0, 12 * CANDIDATES, documents.rows.shape, dtype=torch.int16, device=device)
     at = torch.where(at < CANDIDATES, at, NOBODY)
     at[documents.starts] = 0
+    frequent, rare = _frequent_and_rare(documents, questions, shape)
     return Resident(
         documents=documents,
         questions=questions,
@@ -86,6 +87,8 @@ def made(shape: Shape, device: torch.device) -> Resident:
         supported=torch.ones(shape.questions, dtype=torch.bool, device=device),
         document_lengths=lengths.astype(np.int64),
         question_lengths=asked.astype(np.int64),
+        rare=rare,
+        frequent=frequent,
         anonymous=ANONYMOUS,
         choices=CANDIDATES,
     )
@@ -94,13 +97,24 @@ def made(shape: Shape, device: torch.device) -> Resident:
 def _flat(lengths: np.ndarray, shape: Shape, device: torch.device) -> FlatWords:
     total, fixed = int(lengths.sum()), FIRST_ANONYMOUS_ROW + ANONYMOUS
     known = shape.vocabulary - fixed
-    rows = fixed + (known ** torch.rand(total, device=device)).int().clamp(max=known) - 1
+    # Zipf's law, with the exponent that gives a batch as many different words as the rebuilt CBT NE questions have in
+    # one: 2,600 of 14,500.
+    drawn = torch.rand(total, device=device, dtype=torch.float64)
+    rank = (1 - drawn * (1 - known**-SKEW)).pow(-1 / SKEW).int().clamp(max=known)
+    rows = fixed + rank - 1
     unknown = torch.rand(total, device=device) < 0.02
     rows[unknown] = torch.randint(FIRST_ANONYMOUS_ROW, fixed, (int(unknown.sum()),), dtype=torch.int32, device=device)
     ends = np.cumsum(lengths)
     return FlatWords(
         rows, torch.from_numpy(ends - lengths).to(device), torch.from_numpy(lengths.astype(np.int32)).to(device)
     )
+
+
+def _frequent_and_rare(documents: FlatWords, questions: FlatWords, shape: Shape) -> tuple[int, np.ndarray]:
+    """What `Resident` knows of distinct words: here the first rows are the frequent ones."""
+    frequent = np.arange(shape.vocabulary) < FIRST_ANONYMOUS_ROW + ANONYMOUS + FREQUENT
+    flat = [(part.rows.cpu().numpy(), part.lengths.cpu().numpy()) for part in (documents, questions)]
+    return int(frequent.sum()), rare_words(*flat[0], *flat[1], frequent)
 
 
 def orders(data: Resident, count: int, steps: int) -> tuple[np.ndarray, list[Widths]]:

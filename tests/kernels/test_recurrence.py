@@ -10,21 +10,39 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from asreader.kernels import cluster, recurrence
+from asreader.kernels.recurrence import Given
+from asreader.kernels.words import Places
 
 GPU = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if GPU else "cpu")
 
 
-def given(recurrences: int, steps: int, batch: int, hidden: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
-    """Random inputs, weights, biases and lengths; one sequence has the full length."""
+def stepwise(own: Given) -> Tensor:
+    inputs = recurrence.looked_up(own.table, own.places.index)
+    return recurrence.stepwise(inputs, own.weights, own.biases, own.lengths.repeat_interleave(2, dim=0))
+
+
+def by(way: ModuleType, *given: Given) -> tuple[Tensor, ...]:
+    """What `recurrence.run` does if `way` is the fastest."""
+    leaves = [part for own in given for part in (own.table, own.weights, own.biases)]
+    states: tuple[Tensor, ...] = recurrence._Recurrences.apply(  # type: ignore[no-untyped-call]
+        way, [own.places for own in given], [own.lengths for own in given], *leaves
+    )
+    return states
+
+
+def given(recurrences: int, steps: int, batch: int, hidden: int, dtype: torch.dtype = torch.float32) -> Given:
+    """At random; one sequence has the full length, some words of the table stand nowhere."""
     torch.manual_seed(steps + hidden)
-    inputs = torch.randn(recurrences, steps, batch, 3 * hidden, device=DEVICE).to(dtype).requires_grad_()
+    rows = steps * batch // 2 + 3
+    table = torch.randn(recurrences, rows, 3 * hidden, device=DEVICE).to(dtype).requires_grad_()
+    index = torch.randint(0, rows, (recurrences // 2, steps, batch), dtype=torch.int32, device=DEVICE)
     weights = (torch.randn(recurrences, 3 * hidden, hidden, device=DEVICE) / hidden**0.5).to(dtype).requires_grad_()
     biases = torch.randn(recurrences, hidden, device=DEVICE).requires_grad_()
     lengths = torch.randint(1, steps + 1, (recurrences // 2, batch), device=DEVICE)
     if steps % 2:  # otherwise even the longest sequence may end before the padding does
         lengths[:, -1] = steps
-    return [inputs, weights, biases, lengths.repeat_interleave(2, dim=0).int()]
+    return Given(table, Places(index, rows), weights, biases, lengths.int())
 
 
 @pytest.mark.parametrize(("steps", "batch"), [(7, 3), (1, 1), (5, 4)])
@@ -44,19 +62,20 @@ def test_the_definition_is_pytorchs_gru(steps: int, batch: int) -> None:
         inputs.append((vectors @ weight.T + both).transpose(0, 1))
         weights.append(recurrent)
         biases.append(own[2 * hidden :])
-    found = recurrence.run(*map(torch.stack, (inputs, weights, biases)), torch.stack([lengths, lengths]))
+    places = Places(torch.arange(steps * batch, dtype=torch.int32).view(1, steps, batch), steps * batch)
+    table = torch.stack(inputs).flatten(1, 2)
+    (found,) = recurrence.run(Given(table, places, torch.stack(weights), torch.stack(biases), lengths[None]))
     real = (torch.arange(steps)[None] < lengths[:, None])[..., None]
     whole = torch.cat([found[0], found[1]], dim=-1).transpose(0, 1) * real
     torch.testing.assert_close(whole, states)
     torch.testing.assert_close(torch.stack([found[0, -1], found[1, 0]]), last)
 
 
-def assert_same(arguments: list[Tensor], way: ModuleType, tolerance: float) -> None:
+def assert_same(arguments: Given, way: ModuleType, tolerance: float) -> None:
     """Values and gradients of a way are those of the definition, relative to the greatest of each."""
-    expected = recurrence.stepwise(*arguments)
-    found = recurrence._Recurrence.apply(*arguments, way)  # type: ignore[no-untyped-call]
+    expected, (found,) = stepwise(arguments), by(way, arguments)
     outer = torch.randn_like(expected)
-    leaves = arguments[:3]
+    leaves = (arguments.table, arguments.weights, arguments.biases)
     pairs = zip(
         (expected, *torch.autograd.grad(expected, leaves, outer)),
         (found, *torch.autograd.grad(found, leaves, outer)),
@@ -76,6 +95,20 @@ def test_the_triton_kernel(recurrences: int, steps: int, batch: int, hidden: int
     assert_same(given(recurrences, steps, batch, hidden), persistent, 1e-5)
 
 
+def test_two_at_once_are_each_alone() -> None:
+    """Of different lengths and words, one with a word of its own at every place."""
+    persistent = pytest.importorskip("asreader.kernels.persistent")
+    one, other = given(2, 5, 3, 64), given(2, 3, 2, 64)
+    places = Places.one_each((1, 3, 2), DEVICE)
+    other = Given(other.table[:, :6].detach().requires_grad_(), places, other.weights, other.biases, other.lengths)
+    for own, found in zip((one, other), by(persistent, one, other), strict=True):
+        torch.testing.assert_close(found, stepwise(own), rtol=1e-4, atol=1e-5)
+        expected = torch.autograd.grad(stepwise(own).sum(), own.table)[0]
+        torch.testing.assert_close(
+            torch.autograd.grad(found.sum(), own.table, retain_graph=True)[0], expected, rtol=1e-4, atol=1e-5
+        )
+
+
 @pytest.mark.skipif(not GPU, reason="needs a GPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("hidden", range(64, 1025, 192))
@@ -91,7 +124,7 @@ CLUSTERED = cluster.serves(DEVICE, torch.bfloat16, 64)
 
 
 @pytest.mark.skipif(not CLUSTERED, reason="needs a GPU with thread block clusters")
-@pytest.mark.parametrize("hidden", cluster.BLOCKS)
+@pytest.mark.parametrize("hidden", cluster.FEW)
 @pytest.mark.parametrize(
     ("recurrences", "steps", "batch"), [(2, 1, 1), (2, 20, 32), (4, 13, 7), (8, 9, 33), (20, 6, 32), (34, 5, 32)]
 )
@@ -102,12 +135,12 @@ def test_the_cluster_kernel(hidden: int, recurrences: int, steps: int, batch: in
 @pytest.mark.skipif(not CLUSTERED, reason="needs a GPU with thread block clusters")
 def test_the_cluster_kernel_gives_the_same_bits_again() -> None:
     arguments = given(16, 200, 32, 384, torch.bfloat16)
-    first = recurrence.run(*arguments)
-    gradient = torch.autograd.grad(first.sum(), arguments[0])[0]
+    (first,) = by(cluster, arguments)
+    gradient = torch.autograd.grad(first.sum(), arguments.table)[0]
     for _ in range(5):
-        again = recurrence.run(*arguments)
+        (again,) = by(cluster, arguments)
         assert torch.equal(first, again)
-        assert torch.equal(gradient, torch.autograd.grad(again.sum(), arguments[0])[0])
+        assert torch.equal(gradient, torch.autograd.grad(again.sum(), arguments.table)[0])
 
 
 def test_what_no_kernel_serves_goes_step_by_step() -> None:

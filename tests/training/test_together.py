@@ -23,6 +23,7 @@ from asreader.data.vocabulary import build
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.predictor import Reader
+from asreader.kernels.words import distinct
 from asreader.readers.attention_sum import AttentionSum
 from asreader.run import Run
 from asreader.training import loop, stacked
@@ -240,9 +241,10 @@ def test_losses_and_gradients_are_those_of_the_network(precision: torch.dtype) -
         torch.nn.init.normal_(network.document_encoder.layers[0].bias_hh_l0)  # type: ignore[arg-type]
         for name, view in weights.views(reader).items():
             view.copy_(network.get_parameter(name).detach())
-    weights = weights.learnable()
-    batch = data.batch(torch.from_numpy(numbers), torch.tensor(sizes), data.widths(numbers))
-    losses = stacked.losses(weights, batch, precision)
+    weights, widths = weights.learnable(), data.widths(numbers)
+    batch = data.batch(torch.from_numpy(numbers), torch.tensor(sizes), widths)
+    met = distinct(batch.document, batch.question, words.size, widths.words)
+    losses = stacked.losses(weights, stacked.vectors(weights, met), met, batch, precision)
     gradients = Stack.of(torch.autograd.grad(losses.sum(), weights.tensors()))
     near = CLOSE if precision == torch.float32 else 0.25
     for reader, (network, size) in enumerate(zip(networks, sizes, strict=True)):

@@ -27,6 +27,12 @@ NOBODY = -1
 WIDTH_STEP = 32
 """Documents are padded to a multiple of this, so that few shapes occur."""
 
+WORDS_STEP = 1024
+"""The room for distinct words is a multiple of this."""
+
+FREQUENT = 1024
+"""So many rows are taken to be in every batch; only the others are counted."""
+
 _CHUNK = 4096  # examples encoded at a time: bounds the memory of building
 
 
@@ -40,6 +46,7 @@ class Widths:
 
     document: int
     question: int
+    words: int  # room for the distinct ones
 
 
 @dataclass(frozen=True)
@@ -89,15 +96,22 @@ class Resident:
     supported: Bool[Tensor, " examples"]  # the answer is a candidate that stands in the document
     document_lengths: NDArray[np.integer]  # on the host, where widths are chosen
     question_lengths: NDArray[np.integer]
+    rare: NDArray[np.integer]  # how many distinct rows each example has that are not among the `frequent` ones
+    frequent: int
     anonymous: int
     choices: int  # the largest number of candidates
 
     def widths(self, numbers: NDArray[np.integer]) -> Widths:
-        """Room for these examples: few different widths, because each costs a captured graph."""
+        """Room for these examples, one batch in each row: few different widths, for each costs a captured graph.
+
+        Distinct words are not counted, which would take longer than a step, but bounded, hardly too high: the frequent
+        ones are in every batch, and the rare ones of two examples are seldom the same.
+        """
         longest = int(self.document_lengths[numbers].max())
         asked = int(self.question_lengths[numbers].max())
         question = max(WIDTH_STEP, 1 << (asked - 1).bit_length())
-        return Widths(-(-longest // WIDTH_STEP) * WIDTH_STEP, question)
+        words = self.frequent + int(self.rare[np.atleast_2d(numbers)].sum(axis=1).max())
+        return Widths(-(-longest // WIDTH_STEP) * WIDTH_STEP, question, -(-words // WORDS_STEP) * WORDS_STEP)
 
     def batch(
         self,
@@ -166,6 +180,7 @@ def resident(
             places, answers[number] = finder.find(number, document)
             at[begin : begin + lengths[number]] = places
             supported[number] = answers[number] != NOBODY and (places == answers[number]).any()
+    frequent = _frequent(documents, questions, vocabulary)
     return Resident(
         documents=_flat(documents, starts, lengths, device),
         questions=_flat(questions, asked_starts, asked, device),
@@ -174,6 +189,8 @@ def resident(
         supported=torch.from_numpy(supported).to(device),
         document_lengths=lengths,
         question_lengths=asked,
+        rare=rare_words(documents, lengths, questions, asked, frequent),
+        frequent=int(frequent.sum()),
         anonymous=vocabulary.unknown + vocabulary.entities,
         choices=finder.choices,
     )
@@ -253,6 +270,32 @@ def _borrowed(words: Numbers, examples: NDArray[np.integer], table: Numbers, voc
         rank -= (np.cumsum(distinct) - distinct)[whose[first]]
         rows[places] = pool.start + rank[which] % len(pool)
     return rows
+
+
+def _frequent(documents: Numbers, questions: Numbers, vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    """The rows that nearly every batch has; all that may be dealt anew are among them."""
+    counts = np.bincount(documents, minlength=vocabulary.size) + np.bincount(questions, minlength=vocabulary.size)
+    frequent = np.zeros(vocabulary.size, np.bool_)
+    frequent[np.argsort(-counts, kind="stable")[:FREQUENT]] = True
+    frequent[PADDING_ROW] = True
+    for pool in (vocabulary.unknown_rows, vocabulary.entity_rows):
+        frequent[pool.start : pool.stop] = True
+    return frequent
+
+
+def rare_words(
+    documents: Numbers,
+    lengths: NDArray[np.integer],
+    questions: Numbers,
+    asked: NDArray[np.integer],
+    frequent: NDArray[np.bool_],
+) -> NDArray[np.integer]:
+    """The number of distinct rows of each example that are not frequent."""
+    pairs = []
+    for rows, counts in ((documents, lengths), (questions, asked)):
+        rare = np.flatnonzero(~frequent[rows])
+        pairs.append(np.searchsorted(np.cumsum(counts), rare, side="right") * len(frequent) + rows[rare])
+    return np.bincount(np.unique(np.concatenate(pairs)) // len(frequent), minlength=len(lengths))
 
 
 def _flat(rows: Numbers, starts: NDArray[np.integer], lengths: NDArray[np.integer], device: torch.device) -> FlatWords:

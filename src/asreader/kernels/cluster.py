@@ -1,11 +1,13 @@
-"""the recurrence on GPUs with thread block clusters (Hopper): cluster_gru.cu, compiled on the spot by PyTorch's NVRTC.
+"""the recurrence on GPUs with thread block clusters (Hopper): CUDA, compiled on the spot by PyTorch's NVRTC.
 
-Several times as fast as the Triton kernel, because a step's exchange stays inside a cluster. It serves bfloat16 and
-hidden sizes up to 384 in steps of 64; `persistent` serves the rest.
+Several times as fast as the Triton kernel, because a step's exchange stays inside a cluster. `few_gru.cu` spreads a
+recurrence over many multiprocessors, for the shortest step; `many_gru.cu` needs few for each, so that all readers of an
+ensemble step at the same time. They serve bfloat16 and hidden sizes up to 384 in steps of 64; `persistent` the rest.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,78 +15,129 @@ from typing import Any
 import torch
 from torch import Tensor
 
-THREADS = 384
-BLOCKS = {64: (4,), 128: (8, 4), 192: (4,), 256: (8, 4), 320: (5,), 384: (8, 6)}
-"""Hidden size -> blocks of a cluster, many for a short step, few for many recurrences at once. Each keeps 16 to 64
-units of the state, whose weights fill its registers."""
+KEPT = 5
+"""Numbers that `many_gru.cu` keeps for each unit and step; `few_gru.cu` keeps four."""
+FEW = {64: (4,), 128: (8, 4), 192: (4,), 256: (8, 4), 320: (5,), 384: (8, 6)}
+"""Hidden size -> blocks of a cluster; each keeps 16 to 64 units of the state, whose weights fill its registers."""
+MANY = {64: (64, 4, 12), 128: (128, 8, 24), 192: (64, 12, 8), 256: (128, 12, 16), 320: (64, 12, 4), 384: (128, 12, 12)}
+"""Hidden size -> units of a block, and how much of the weights registers hold, forward and backward."""
+TOGETHER = {1: 1.0, 2: 1.0, 3: 0.88, 4: 0.9, 5: 0.8, 6: 0.75, 8: 0.85}
+"""Blocks of a cluster -> which part of an H200's multiprocessors such clusters can use at the same time."""
 
 
 def serves(device: torch.device, dtype: torch.dtype, hidden: int) -> bool:
     """Whether this way is open."""
-    if device.type != "cuda" or dtype != torch.bfloat16 or hidden not in BLOCKS:
+    if device.type != "cuda" or dtype != torch.bfloat16 or hidden not in FEW:
         return False
     return torch.cuda.get_device_capability(device) == (9, 0) and hasattr(torch.cuda, "_compile_kernel")
 
 
-def forward(inputs: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, keep: bool) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True)
+class Shape:
+    """How recurrences are laid out: `chunks` clusters of `blocks` thread blocks for each, of `width` sequences each."""
+
+    hidden: int
+    blocks: int
+    width: int
+    chunks: int
+    many: bool
+
+    @property
+    def units(self) -> int:
+        """Of a block."""
+        return self.hidden // self.blocks
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return 2 * self.units if self.many else 384
+
+
+def forward(
+    table: Tensor, index: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, keep: bool
+) -> tuple[Tensor, Tensor]:
     """The states with a row of zeros before and behind, and what a backward pass needs."""
-    recurrences, steps, batch, gates = inputs.shape
-    hidden = gates // 3
-    states = inputs.new_empty(recurrences, steps + 2, batch, hidden)
+    recurrences, rows, gates = table.shape
+    (_, steps, batch), hidden = index.shape, gates // 3
+    shape = _shape(recurrences, batch, hidden, table.device)
+    states = table.new_empty(recurrences, steps + 2, batch, hidden)
     states[:, 0], states[:, -1] = 0, 0
-    kept = inputs.new_empty((recurrences, steps, batch, 4 * hidden) if keep else (1,))
-    blocks, width, chunks = _shape(recurrences, batch, hidden, inputs.device)
-    room = 2 * hidden * width * 2 + width * _padded(3 * hidden // blocks) * 4 + 16
-    _kernel("gru_forward", hidden, blocks, width, room, inputs.device.index or 0)(
-        (recurrences * chunks * blocks, 1, 1),
-        (THREADS, 1, 1),
-        [inputs, weights, biases, lengths, states, kept, steps, batch, chunks, int(keep)],
-        room,
-    )
+    if shape.many:
+        size = (recurrences, steps, shape.chunks * shape.width, KEPT * hidden)
+    else:
+        size = (recurrences, steps, batch, 4 * hidden)
+    kept = table.new_empty(size if keep else (1,))
+    arguments: list[Tensor | int] = [table, index, weights, biases, lengths, states, kept, rows, steps, batch, shape.chunks, int(keep)]
+    _launch("gru_forward", shape, recurrences, arguments, table.device)
     return states, kept
 
 
-def backward(gradient: Tensor, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor) -> Tensor:
-    """Gradients at the recurrent products of new, reset, update, and at the input of new."""
+def backward(gradient: Tensor, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients at the recurrent products of new, reset, update and at the input of new; sums of the first."""
     recurrences, steps, batch, hidden = gradient.shape
-    out = torch.empty_like(kept)
-    blocks, width, chunks = _shape(recurrences, batch, hidden, kept.device)
-    room = 3 * hidden // blocks * width * 2 + width * _padded(hidden) * 4 + 2 * width * hidden * 2 + 16
-    _kernel("gru_backward", hidden, blocks, width, room, kept.device.index or 0)(
-        (recurrences * chunks * blocks, 1, 1),
-        (THREADS, 1, 1),
-        [gradient, weights, lengths, states, kept, out, steps, batch, chunks],
-        room,
-    )
-    return out
+    shape = _shape(recurrences, batch, hidden, kept.device)
+    out = kept.new_empty(recurrences, steps, batch, 4 * hidden)
+    if shape.many:
+        sums = torch.empty(recurrences, shape.chunks, hidden, device=kept.device)
+        many: list[Tensor | int] = [gradient, weights, lengths, kept, out, sums, steps, batch, shape.chunks]
+        _launch("gru_backward", shape, recurrences, many, kept.device)
+        return out, sums.sum(dim=1)
+    few: list[Tensor | int] = [gradient, weights, lengths, states, kept, out, steps, batch, shape.chunks]
+    _launch("gru_backward", shape, recurrences, few, kept.device)
+    return out, out[..., :hidden].sum(dim=(1, 2), dtype=torch.float32)
 
 
-def _padded(count: int) -> int:
-    """As PADDED of the source."""
-    return count + (36 - count % 32) % 32
-
-
-def _shape(recurrences: int, batch: int, hidden: int, device: torch.device) -> tuple[int, int, int]:
-    """Blocks of a cluster, sequences of a cluster, clusters of a recurrence.
-
-    Fewer sequences make a step shorter, as long as all clusters still run at the same time. Not every multiprocessor
-    can be part of a cluster: of an H200's 132 at most 14 clusters of 8, or 16 of 6, were seen to run together.
-    """
+def _shape(recurrences: int, batch: int, hidden: int, device: torch.device) -> Shape:
+    """The shortest step, as long as all clusters still run at the same time: fewer sequences make it shorter."""
     processors = torch.cuda.get_device_properties(device).multi_processor_count
-    for width in (8, 16, 32):
+    few, many = FEW[hidden], hidden // MANY[hidden][0]
+    ways = [(blocks, 8, False) for blocks in few] + [(many, width, True) for width in (8, 16, 32)]
+    for blocks, width, crowded in ways:
         chunks = -(-batch // width)
-        for blocks in BLOCKS[hidden]:
-            if recurrences * chunks * blocks <= processors * (0.85 if blocks > 6 else 0.75):
-                return blocks, width, chunks
-    return BLOCKS[hidden][-1], 32, -(-batch // 32)
+        if recurrences * chunks * blocks <= processors * TOGETHER[blocks]:
+            return Shape(hidden, blocks, width, chunks, crowded)
+    return Shape(hidden, many, 32, -(-batch // 32), True)
+
+
+def _launch(name: str, shape: Shape, recurrences: int, arguments: list[Tensor | int], device: torch.device) -> None:
+    room = (_many_room if shape.many else _few_room)(name, shape)
+    grid = (recurrences * shape.chunks * shape.blocks, 1, 1)
+    _kernel(name, shape, room, device.index or 0)(grid, (shape.threads, 1, 1), arguments, room)
+
+
+def _few_room(name: str, shape: Shape) -> int:
+    """Bytes of shared memory, as few_gru.cu uses them."""
+    tile = shape.hidden * shape.width * 2
+
+    def padded(count: int) -> int:
+        return count + (36 - count % 32) % 32
+
+    if name == "gru_forward":
+        return 2 * tile + shape.width * padded(3 * shape.units) * 4 + 16
+    return 3 * tile // shape.blocks + shape.width * padded(shape.hidden) * 4 + 2 * tile + 16
+
+
+def _many_room(name: str, shape: Shape) -> int:
+    """Bytes of shared memory, as many_gru.cu uses them."""
+    units, _, _ = MANY[shape.hidden]
+    line, tile = shape.width * 16 + 16, 64 * 16 * 2
+    if name == "gru_forward":
+        steps = shape.hidden // 16 - MANY[shape.hidden][1]
+        return (2 * shape.hidden + 3 * units) // 8 * line + units // 64 * 3 * steps * tile + shape.width * 4 + 16
+    steps, shares = 3 * units // 16 - MANY[shape.hidden][2], 2 * (shape.blocks - 1) * units * shape.width * 2
+    return 5 * units // 8 * line + shares + units // 64 * shape.blocks * steps * tile + 16
 
 
 @cache
-def _kernel(name: str, hidden: int, blocks: int, width: int, room: int, device: int) -> Any:
-    source = files("asreader.kernels").joinpath("cluster_gru.cu").read_text(encoding="utf-8")
-    sizes = {"H": hidden, "U": hidden // blocks, "CS": blocks, "NB": width}
+def _kernel(name: str, shape: Shape, room: int, device: int) -> Any:
+    folder = files("asreader.kernels")
+    source = [folder.joinpath(part) for part in ("cluster.cuh", "many_gru.cu" if shape.many else "few_gru.cu")]
+    sizes = {"H": shape.hidden, "U": shape.units, "CS": shape.blocks, "NB": shape.width}
+    if shape.many:
+        _, sizes["FORWARD_HELD"], sizes["BACKWARD_HELD"] = MANY[shape.hidden]
     options = [f"-D{key}={value}" for key, value in sizes.items()]
+    text = "\n".join(part.read_text(encoding="utf-8") for part in source)
     with torch.cuda.device(device):
-        kernel = torch.cuda._compile_kernel(source, name, compute_capability="90a", nvcc_options=options)
+        kernel = torch.cuda._compile_kernel(text, name, compute_capability="90a", nvcc_options=options)
         kernel.set_shared_memory_config(room)
     return kernel

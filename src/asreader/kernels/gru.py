@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from asreader.data.batching import Words
 from asreader.kernels import recurrence
+from asreader.kernels.words import Places
 
 ROOM = 1 << 20
 """Numbers that a few steps read, made just before these steps: as many as a cache holds until they are read."""
@@ -86,8 +87,10 @@ def _by_recurrence(
         weights.append(recurrent.to(vectors.dtype))
         biases.append(own[2 * hidden :])
     lengths = words.mask.sum(dim=1, dtype=torch.int32)
-    both_lengths = torch.stack([lengths, lengths])
-    forth, back = recurrence.run(torch.stack(inputs), torch.stack(weights), torch.stack(biases), both_lengths)
+    places = Places.one_each((1, *timed.shape[:2]), vectors.device)
+    table = torch.stack(inputs).flatten(1, 2)
+    given = recurrence.Given(table, places, torch.stack(weights), torch.stack(biases), lengths[None])
+    ((forth, back),) = recurrence.run(given)
     whole = torch.cat([forth, back], dim=-1).transpose(0, 1) * words.mask[..., None]
     return whole, torch.cat([forth[-1], back[0]], dim=-1)
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 import triton
 import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from asreader.kernels.words import DistinctWords
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 STEPS = 160
@@ -25,53 +26,47 @@ STEPS = 160
 
 @dataclass(frozen=True)
 class Tables:
-    """The rows of N readers: weights and moments, the step each row has reached, and who takes care of it."""
+    """The rows of N readers: weights and moments, and the step each row has reached."""
 
     weights: Float[Tensor, "N V E"]
     first: Float[Tensor, "N V E"]
     second: Float[Tensor, "N V E"]
     rates: Float[Tensor, " N"]
     reached: Int[Tensor, "N V"]
-    owner: Int[Tensor, "N V"]
 
-    def claim(self, rows: Int[Tensor, "N W"]) -> None:
-        """Of all places of a batch that hold the same row, one, whichever, takes care of it."""
-        _claim[(triton.cdiv(rows.shape[1], 256), rows.shape[0])](
-            self.owner, rows, rows.shape[1], self.weights.shape[1], BLOCK=256
-        )
-
-    def catch_up(self, steps: Float[Tensor, " N"], rows: Int[Tensor, "N W"] | None = None) -> None:
-        """Take the claimed rows, or all, to the step that their reader has reached."""
+    def catch_up(self, steps: Float[Tensor, " N"], words: DistinctWords | None = None) -> None:
+        """Take the rows of some words, or all, to the step that their reader has reached."""
         readers, table, width = self.weights.shape
-        count = table if rows is None else rows.shape[1]
-        _catch_up[(count, readers)](
-            self.weights, self.first, self.second, self.rates, self.reached, self.owner,
-            self.owner if rows is None else rows, steps, steps.stride(0), count, table,
-            ALL=rows is None, **_sizes(width),
+        rows, counts = (self.reached, self.reached) if words is None else (words.rows, words.counts)
+        _catch_up[(rows.shape[1], readers)](
+            self.weights, self.first, self.second, self.rates, self.reached, rows, counts, steps, steps.stride(0),
+            rows.shape[1], table, ALL=words is None, **_sizes(width),
         )  # fmt: skip
-
-    def squares(self, gradient: Float[Tensor, "N V E"], rows: Int[Tensor, "N W"]) -> Float[Tensor, " N"]:
-        """Each reader's sum of squared gradients over the claimed rows."""
-        readers, table, width = self.weights.shape
-        sums = torch.empty(rows.shape, device=rows.device)
-        _squares[(rows.shape[1], readers)](gradient, self.owner, rows, sums, rows.shape[1], table, **_sizes(width))
-        return sums.sum(dim=1)
 
     def update(
-        self, gradient: Float[Tensor, "N V E"], scale: Float[Tensor, " N"], steps: Tensor, rows: Int[Tensor, "N W"]
+        self, gradient: Float[Tensor, "N W E"], scale: Float[Tensor, " N"], steps: Tensor, words: DistinctWords
     ) -> None:
-        """One step of the claimed rows, their gradients divided by `scale`; `steps` counts this one already."""
-        readers, table, width = self.weights.shape
-        _update[(rows.shape[1], readers)](
-            self.weights, self.first, self.second, self.rates, self.reached, self.owner, rows, gradient, scale,
-            steps, steps.stride(0), rows.shape[1], table, **_sizes(width),
+        """One step of the words' rows, their gradients divided by `scale`; `steps` counts this one already."""
+        (readers, table, width), room = self.weights.shape, words.rows.shape[1]
+        _update[(room, readers)](
+            self.weights, self.first, self.second, self.rates, self.reached, words.rows, words.counts, gradient, scale,
+            steps, steps.stride(0), room, table, **_sizes(width),
         )  # fmt: skip
+
+    def step(
+        self, weights: Tensor, first: Tensor, second: Tensor, gradient: Tensor, scale: Tensor, steps: Tensor
+    ) -> None:
+        """One step of another parameter of the readers, which is used as a whole and so never behind."""
+        count = weights[0].numel()
+        _whole[(triton.cdiv(count, 1024), len(weights))](
+            weights, first, second, self.rates, gradient, scale, steps, steps.stride(0), count, BLOCK=1024
+        )
 
 
 def tables(weights: Tensor, first: Tensor, second: Tensor, rates: Tensor, steps: Tensor) -> Tables:
     """Tables whose rows have all reached the present step."""
     reached = steps.int()[:, None].expand(weights.shape[:2]).contiguous()
-    return Tables(weights, first, second, rates, reached, torch.zeros_like(reached))
+    return Tables(weights, first, second, rates, reached)
 
 
 def _sizes(width: int) -> dict[str, int]:
@@ -79,24 +74,16 @@ def _sizes(width: int) -> dict[str, int]:
 
 
 @triton.jit
-def _claim(owner, rows, count, V, BLOCK: tl.constexpr):
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    n = tl.program_id(1).to(tl.int64)
-    row = tl.load(rows + n * count + place, mask=place < count, other=0)
-    tl.store(owner + n * V + row, place, mask=place < count)
-
-
-@triton.jit
 def _catch_up(
-    weights, first, second, rates, reached, owner, rows, steps, stride, count, V,
+    weights, first, second, rates, reached, rows, counts, steps, stride, room, V,
     ALL: tl.constexpr, E: tl.constexpr, EP: tl.constexpr,
 ):  # fmt: skip
     place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    row = place if ALL else tl.load(rows + n * count + place)
+    row = place if ALL else tl.load(rows + n * room + place)
     line = n * V + row
     last = tl.load(reached + line)
     missed = tl.load(steps + n * stride).to(tl.int32) - last
-    if (ALL or tl.load(owner + line) == place) and missed > 0:
+    if (ALL or place < tl.load(counts + n)) and missed > 0:
         e = tl.arange(0, EP)
         at, real = line * E + e, e < E
         m, v = tl.load(first + at, mask=real, other=0), tl.load(second + at, mask=real, other=0)
@@ -117,26 +104,17 @@ def _catch_up(
 
 
 @triton.jit
-def _squares(gradient, owner, rows, sums, count, V, E: tl.constexpr, EP: tl.constexpr):
-    place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    line = n * V + tl.load(rows + n * count + place)
-    e = tl.arange(0, EP)
-    g = tl.load(gradient + line * E + e, mask=e < E, other=0)
-    tl.store(sums + n * count + place, tl.where(tl.load(owner + line) == place, tl.sum(g * g), 0.0))
-
-
-@triton.jit
 def _update(
-    weights, first, second, rates, reached, owner, rows, gradient, scale, steps, stride, count, V,
+    weights, first, second, rates, reached, rows, counts, gradient, scale, steps, stride, room, V,
     E: tl.constexpr, EP: tl.constexpr,
 ):  # fmt: skip
     place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    line = n * V + tl.load(rows + n * count + place)
-    if tl.load(owner + line) == place:
+    if place < tl.load(counts + n):
+        line = n * V + tl.load(rows + n * room + place)
         e = tl.arange(0, EP)
         at, real = line * E + e, e < E
         step = tl.load(steps + n * stride)
-        g = tl.load(gradient + at, mask=real, other=0) / tl.load(scale + n)
+        g = tl.load(gradient + (n * room + place) * E + e, mask=real, other=0) / tl.load(scale + n)
         m = tl.load(first + at, mask=real, other=0)
         m += (1 - B1) * (g - m)
         v = B2 * tl.load(second + at, mask=real, other=0) + (1 - B2) * g * g
@@ -146,6 +124,23 @@ def _update(
         tl.store(first + at, m, mask=real)
         tl.store(second + at, v, mask=real)
         tl.store(reached + line, step.to(tl.int32))
+
+
+@triton.jit
+def _whole(weights, first, second, rates, gradient, scale, steps, stride, count, BLOCK: tl.constexpr):
+    n = tl.program_id(1).to(tl.int64)
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at, real = n * count + place, place < count
+    step = tl.load(steps + n * stride)
+    g = tl.load(gradient + at, mask=real, other=0).to(tl.float32) / tl.load(scale + n)
+    m = tl.load(first + at, mask=real, other=0)
+    m += (1 - B1) * (g - m)
+    v = B2 * tl.load(second + at, mask=real, other=0) + (1 - B2) * g * g
+    correction1, correction2 = 1 - tl.exp2(step * LOG1), 1 - tl.exp2(step * LOG2)
+    change = tl.load(rates + n) / correction1 * m / (tl.sqrt(v) / tl.sqrt(correction2) + EPS)
+    tl.store(weights + at, tl.load(weights + at, mask=real, other=0) - change, mask=real)
+    tl.store(first + at, m, mask=real)
+    tl.store(second + at, v, mask=real)
 
 
 B1, B2, EPS, MOST = tl.constexpr(BETA1), tl.constexpr(BETA2), tl.constexpr(EPSILON), tl.constexpr(STEPS)

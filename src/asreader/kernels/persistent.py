@@ -20,6 +20,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from asreader.kernels.recurrence import looked_up
+
 INTERPRETED = triton.knobs.runtime.interpret
 """On a CPU programs run one after the other: only a recurrence that one program does alone can be tested there."""
 
@@ -167,8 +169,11 @@ def serves(device: torch.device, dtype: torch.dtype, hidden: int) -> bool:
     return there and hidden % 64 == 0 and 64 <= hidden <= largest
 
 
-def forward(inputs: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, keep: bool) -> tuple[Tensor, Tensor]:
+def forward(
+    table: Tensor, index: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, keep: bool
+) -> tuple[Tensor, Tensor]:
     """The states with a row of zeros before and behind, and what a backward pass needs."""
+    inputs, lengths = looked_up(table, index).contiguous(), lengths.repeat_interleave(2, dim=0)
     recurrences, steps, batch, gates = inputs.shape
     hidden = gates // 3
     states = _missing((recurrences, steps + 2, batch, hidden), inputs)
@@ -184,9 +189,9 @@ def forward(inputs: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, ke
     return states.view(inputs.dtype), kept
 
 
-def backward(gradient: Tensor, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor) -> Tensor:
-    """Gradients at the recurrent products of new, reset, update, and at the input of new."""
-    recurrences, steps, batch, hidden = gradient.shape
+def backward(gradient: Tensor, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients at the recurrent products of new, reset, update and at the input of new; sums of the first."""
+    (recurrences, steps, batch, hidden), lengths = gradient.shape, lengths.repeat_interleave(2, dim=0)
     out = _missing((recurrences, steps, batch, 4 * hidden), kept)
     bits = states.view(out.dtype)
     share, together = _share(kept, hidden)
@@ -196,7 +201,8 @@ def backward(gradient: Tensor, weights: Tensor, lengths: Tensor, states: Tensor,
             gradient[some], weights[some], lengths[some], bits[some], kept[some], out[some], steps, batch,
             **_sizes(kept, hidden, share),
         )  # fmt: skip
-    return out.view(kept.dtype)
+    found = out.view(kept.dtype)
+    return found, found[..., :hidden].sum(dim=(1, 2), dtype=torch.float32)
 
 
 def _share(like: Tensor, hidden: int) -> tuple[int, int]:

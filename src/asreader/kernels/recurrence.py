@@ -1,12 +1,15 @@
-"""gate inputs -> states of many GRUs side by side, which is all of a GRU that must go step by step.
+"""gate inputs of words -> states of many GRUs side by side, which is all of a GRU that must go step by step.
 
 R recurrences of equal shape run together: of every reader the forward one (even number) and the one that reads
-backwards (odd number). What does not depend on the state before it, the products with the inputs, comes in ready-made.
+backwards (odd number). What depends on a word alone, the products of its vector with the input weights, comes in as a
+table with a row for each distinct word of a batch; `Places` say which word stands where.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -14,18 +17,38 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from asreader.kernels.words import Places
 
-def run(
-    inputs: Float[Tensor, "R T B gates"],
-    weights: Float[Tensor, "R gates H"],
-    biases: Float[Tensor, "R H"],
-    lengths: Int[Tensor, "R B"],
-) -> Float[Tensor, "R T B H"]:
-    """What `stepwise` defines, by the fastest way that this device offers for this type and size."""
-    way = fastest(inputs.device, inputs.dtype, weights.shape[2])
+
+@dataclass(frozen=True)
+class Given:
+    """What recurrences of equal shape work on. Gates are 3H numbers: reset, update, new."""
+
+    table: Float[Tensor, "R W gates"]
+    places: Places
+    weights: Float[Tensor, "R gates H"]
+    biases: Float[Tensor, "R H"]
+    lengths: Int[Tensor, "N B"]
+
+
+def run(*given: Given) -> tuple[Float[Tensor, "R _ B H"], ...]:
+    """What `stepwise` defines, by the fastest way that this device offers for this type and size.
+
+    What is given first is worked on first; a GPU does the others beside it, on what it leaves unused.
+    """
+    table, hidden = given[0].table, given[0].weights.shape[2]
+    way = fastest(table.device, table.dtype, hidden)
     if way is None:
-        return stepwise(inputs, weights, biases, lengths)
-    states: Tensor = _Recurrence.apply(inputs, weights.to(inputs.dtype), biases.float(), lengths.int(), way)  # type: ignore[no-untyped-call]
+        return tuple(
+            stepwise(
+                looked_up(own.table, own.places.index), own.weights, own.biases, own.lengths.repeat_interleave(2, 0)
+            )
+            for own in given
+        )
+    leaves = [part for own in given for part in (own.table, own.weights.to(table.dtype), own.biases.float())]
+    states: tuple[Tensor, ...] = _Recurrences.apply(  # type: ignore[no-untyped-call]
+        way, [own.places for own in given], [own.lengths.int().contiguous() for own in given], *leaves
+    )
     return states
 
 
@@ -34,15 +57,17 @@ def fastest(device: torch.device, dtype: torch.dtype, hidden: int) -> ModuleType
     """The kernels that serve, or None: then the recurrence goes step by step."""
     if device.type != "cuda":
         return None
-    from asreader.kernels import cluster
-
-    if cluster.serves(device, dtype, hidden):
-        return cluster
     try:
-        from asreader.kernels import persistent
+        from asreader.kernels import cluster, persistent
     except ImportError:  # Triton comes with PyTorch for GPUs, on most platforms
         return None
-    return persistent if persistent.serves(device, dtype, hidden) else None
+    return next((way for way in (cluster, persistent) if way.serves(device, dtype, hidden)), None)
+
+
+def looked_up(table: Float[Tensor, "R W gates"], index: Int[Tensor, "N T B"]) -> Float[Tensor, "R T B gates"]:
+    """The inputs at every place; two recurrences in a row read the same words."""
+    which = torch.arange(len(table), device=table.device)[:, None, None]
+    return table[which, index.repeat_interleave(2, dim=0).long()]
 
 
 def stepwise(
@@ -76,30 +101,79 @@ def stepwise(
     return torch.where(backwards[:, None, None, None], whole.flip(1), whole).to(inputs.dtype)
 
 
-class _Recurrence(torch.autograd.Function):
-    """A way's two kernels, and the large products that turn their result into gradients of the weights."""
+class _Recurrences(torch.autograd.Function):
+    """A way's two kernels, and the large products and sums that turn their result into gradients.
+
+    `way.backward` returns gradients at the recurrent products of new, reset and update and at the input of new, and
+    the sums of the first over places.
+    """
 
     @staticmethod
     def forward(
-        context: Any, inputs: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, way: ModuleType
-    ) -> Tensor:
-        inputs, weights, lengths = inputs.contiguous(), weights.contiguous(), lengths.contiguous()
-        states: Tensor
-        states, kept = way.forward(inputs, weights, biases.contiguous(), lengths, any(context.needs_input_grad))
-        context.save_for_backward(weights, lengths, states, kept)
-        context.way = way
-        return states[:, 1:-1]
+        context: Any, way: ModuleType, places: list[Places], lengths: list[Tensor], *leaves: Tensor
+    ) -> tuple[Tensor, ...]:
+        learning = any(context.needs_input_grad)
+        parts = [tensor.contiguous() for tensor in leaves]
+        found = _beside_each_other(
+            [
+                partial(way.forward, table, where.index, weights, biases, own, learning)
+                for where, own, table, weights, biases in zip(
+                    places, lengths, parts[::3], parts[1::3], parts[2::3], strict=True
+                )
+            ],
+            parts[0].device,
+        )
+        context.way, context.places, context.count = way, places, len(places)
+        context.save_for_backward(*parts[1::3], *lengths, *(part for pair in zip(*found, strict=True) for part in pair))
+        return tuple(states[:, 1:-1] for states, _ in found)
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        weights, lengths, states, kept = context.saved_tensors
-        hidden = gradient.shape[-1]
-        out = context.way.backward(gradient.contiguous(), weights, lengths, states, kept)
-        at_products = out[..., : 3 * hidden].flatten(1, 2).transpose(1, 2)
-        to_weights = torch.empty_like(weights)
-        for backwards in (0, 1):  # the state that each step met stands one row before, or one behind
-            met = states[backwards::2, 2 * backwards : states.shape[1] - 2 + 2 * backwards].flatten(1, 2)
-            new, reset, update = torch.bmm(at_products[backwards::2], met).split(hidden, dim=1)
-            torch.cat([reset, update, new], dim=1, out=to_weights[backwards::2])
-        to_biases = out[..., :hidden].sum(dim=(1, 2), dtype=torch.float32)
-        return out[..., hidden:], to_weights, to_biases, None, None
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        saved, count = context.saved_tensors, context.count
+        weights, lengths, states, kept = (saved[first : first + count] for first in range(0, 4 * count, count))
+        found = _beside_each_other(
+            [
+                partial(context.way.backward, gradient.contiguous(), *rest)
+                for gradient, *rest in zip(gradients, weights, lengths, states, kept, strict=True)
+            ],
+            weights[0].device,
+        )
+        leaves: list[Tensor] = []
+        for places, met, (out, to_biases) in zip(context.places, states, found, strict=True):
+            hidden = met.shape[-1]
+            to_table = places.summed(out[..., hidden:].flatten(1, 2))
+            leaves += [to_table, _to_weights(out, met, hidden), to_biases]
+        return None, None, None, *leaves
+
+
+def _to_weights(
+    out: Float[Tensor, "R T B four_H"], states: Float[Tensor, "R T_and_two B H"], hidden: int
+) -> Float[Tensor, "R gates H"]:
+    """Gradients of the recurrent weights: of each gate with the state it met, one row before, or one behind."""
+    at_products = out[..., : 3 * hidden].flatten(1, 2).transpose(1, 2)
+    found = out.new_empty(len(out), 3 * hidden, hidden)
+    for backwards in (0, 1):
+        met = states[backwards::2, 2 * backwards : states.shape[1] - 2 + 2 * backwards].flatten(1, 2)
+        new, reset, update = torch.bmm(at_products[backwards::2], met).split(hidden, dim=1)
+        torch.cat([reset, update, new], dim=1, out=found[backwards::2])
+    return found
+
+
+def _beside_each_other(
+    work: Sequence[Callable[[], tuple[Tensor, Tensor]]], device: torch.device
+) -> list[tuple[Tensor, Tensor]]:
+    """Launch the first on this stream and the others on another, which waits for what came before and is waited for."""
+    if len(work) == 1 or device.type != "cuda":
+        return [task() for task in work]
+    here, aside = torch.cuda.current_stream(device), _other_stream(device)
+    aside.wait_stream(here)
+    found = [work[0]()]
+    with torch.cuda.stream(aside):
+        found += [task() for task in work[1:]]
+    here.wait_stream(aside)
+    return found
+
+
+@cache
+def _other_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)

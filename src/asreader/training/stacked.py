@@ -1,7 +1,8 @@
 """a batch for each of N readers -> their losses: the network of `readers/attention_sum` with stacked weights.
 
-Every product is a batched one over the readers, and the recurrences of all run side by side. Products take the
-precision of the group (bfloat16 halves what they read), weights and softmax stay in float32, as with autocast.
+Every product is a batched one over the readers, the recurrences of all run side by side, and what depends on a word
+alone is computed once for each distinct word of a batch. Products take the precision of the group (bfloat16 halves what
+they read), weights and softmax stay in float32, as with autocast.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from asreader.data.resident import ReadersBatch
 from asreader.kernels import recurrence
+from asreader.kernels.words import DistinctWords, Places, distinct
 
 _DIRECTIONS = ("", "_reverse")
 
@@ -83,86 +85,90 @@ class Stack:
         return Stack.of([tensor.detach().requires_grad_() for tensor in self.tensors()])
 
 
-def losses(weights: Stack, batch: ReadersBatch, precision: torch.dtype) -> Float[Tensor, " N"]:
-    """-log P(a|q, d), the mean over each reader's batch."""
-    scores = _scores(weights, batch, precision)
+def vectors(weights: Stack, words: DistinctWords) -> Float[Tensor, "N W E"]:
+    """The vectors of the words of each reader's batch."""
+    first = torch.arange(weights.readers, dtype=words.rows.dtype, device=words.rows.device) * weights.embed.shape[1]
+    return nn.functional.embedding(words.rows + first[:, None], weights.embed.flatten(0, 1))
+
+
+def losses(
+    weights: Stack, vectors: Float[Tensor, "N W E"], words: DistinctWords, batch: ReadersBatch, precision: torch.dtype
+) -> Float[Tensor, " N"]:
+    """-log P(a|q, d), the mean over each reader's batch. The words' vectors come apart: so they have own gradients."""
+    scores = _scores(weights, vectors, words, batch, precision)
     everywhere = scores.masked_fill(~batch.readable, -torch.inf).logsumexp(dim=-1)
     at_answer = scores.masked_fill(~batch.answer_at, -torch.inf).logsumexp(dim=-1)
     # An example that does not count has both sums equal and so adds nothing, neither here nor to a gradient.
     return (everywhere - at_answer).sum(dim=1) / batch.counted.sum(dim=1)
 
 
-def log_attention(weights: Stack, batch: ReadersBatch, precision: torch.dtype) -> Float[Tensor, "N B T"]:
-    """Equation 1 of the paper, in log space."""
-    return _scores(weights, batch, precision).masked_fill(~batch.readable, -torch.inf).log_softmax(dim=-1)
+def log_attention(weights: Stack, batch: ReadersBatch, room: int, precision: torch.dtype) -> Float[Tensor, "N B T"]:
+    """Equation 1 of the paper, in log space; `room` is what the distinct words of a batch need at the most."""
+    words = distinct(batch.document, batch.question, weights.embed.shape[1], room)
+    scores = _scores(weights, vectors(weights, words), words, batch, precision)
+    return scores.masked_fill(~batch.readable, -torch.inf).log_softmax(dim=-1)
 
 
-def touched(batch: ReadersBatch) -> Int[Tensor, "N words"]:
-    """Every row of the table that a batch reads, time first, as the recurrence steps: documents, then questions."""
-    return torch.cat([batch.document.transpose(1, 2).flatten(1), batch.question.transpose(1, 2).flatten(1)], dim=1)
-
-
-def _scores(weights: Stack, batch: ReadersBatch, precision: torch.dtype) -> Float[Tensor, "N B T"]:
+def _scores(
+    weights: Stack, vectors: Float[Tensor, "N W E"], words: DistinctWords, batch: ReadersBatch, precision: torch.dtype
+) -> Float[Tensor, "N B T"]:
     """The products of document states and question, in float32: bfloat16 scores would blur the softmax."""
-    vectors: Tensor = _Embedded.apply(weights.embed, touched(batch), precision)  # type: ignore[no-untyped-call]
-    document, question = vectors.split([batch.document[0].numel(), batch.question[0].numel()], dim=1)
-    states = _encoded(weights.document, document, batch.document_lengths)
-    asked = _encoded(weights.question, question, batch.question_lengths)
+    read = vectors.to(precision)
+    # Of a question's few words hardly any are the same: they are taken as they stand.
+    asked_at: Tensor = _Placed.apply(read, words.question)  # type: ignore[no-untyped-call]
+    places = Places.one_each(words.question.index.shape, read.device)
+    states, asked = recurrence.run(
+        _given(weights.document, read, words.document, batch.document_lengths),
+        _given(weights.question, asked_at, places, batch.question_lengths),
+    )
+    states, asked = states.unflatten(0, (-1, 2)), asked.unflatten(0, (-1, 2))
     # Each direction has read the whole question at its own end; padding hands the state on unchanged.
     whole = torch.stack([asked[:, 0, -1], asked[:, 1, 0]], dim=1)
     scores: Tensor = _Pointed.apply(states, whole)  # type: ignore[no-untyped-call]
     return scores
 
 
-def _encoded(
-    encoders: Encoders, vectors: Float[Tensor, "N words E"], lengths: Int[Tensor, "N B"]
-) -> Float[Tensor, "N D T B H"]:
-    """The states of both directions at every word."""
-    readers, batch = lengths.shape
+def _given(
+    encoders: Encoders, vectors: Float[Tensor, "N W E"], places: Places, lengths: Int[Tensor, "N B"]
+) -> recurrence.Given:
+    """What the recurrences of both directions work on."""
     gates, hidden = encoders.recurrent.shape[2:]
     resets_and_updates = torch.arange(gates, device=vectors.device) < 2 * hidden
     biases = encoders.input_biases + encoders.recurrent_biases * resets_and_updates
-    inputs: Tensor = _Projected.apply(vectors, encoders.inputs, biases)  # type: ignore[no-untyped-call]
-    states = recurrence.run(
-        inputs.view(2 * readers, -1, batch, gates),
-        encoders.recurrent.flatten(0, 1).to(vectors.dtype),
-        encoders.recurrent_biases.flatten(0, 1)[:, 2 * hidden :],
-        lengths.repeat_interleave(2, dim=0),
+    table: Tensor = _Projected.apply(vectors, encoders.inputs, biases)  # type: ignore[no-untyped-call]
+    return recurrence.Given(
+        table=table.flatten(0, 1),
+        places=places,
+        weights=encoders.recurrent.flatten(0, 1).to(vectors.dtype),
+        biases=encoders.recurrent_biases.flatten(0, 1)[:, 2 * hidden :],
+        lengths=lengths,
     )
-    return states.view(readers, 2, -1, batch, hidden)
 
 
-class _Embedded(torch.autograd.Function):
-    """Rows of N tables -> vectors in the precision of products; gradients are summed in float32."""
-
-    @staticmethod
-    def forward(
-        context: Any, embed: Float[Tensor, "N V E"], rows: Int[Tensor, "N words"], precision: torch.dtype
-    ) -> Float[Tensor, "N words E"]:
-        first = torch.arange(embed.shape[0], dtype=rows.dtype, device=rows.device) * embed.shape[1]
-        places = rows + first[:, None]
-        context.save_for_backward(places)
-        context.shape = embed.shape
-        return nn.functional.embedding(places, embed.flatten(0, 1)).to(precision)
+class _Placed(torch.autograd.Function):
+    """Vectors of words -> vectors at places; a word's gradient is the sum of those at its places."""
 
     @staticmethod
-    def backward(context: Any, gradient: Float[Tensor, "N words E"]) -> tuple[Float[Tensor, "N V E"], None, None]:
-        (places,) = context.saved_tensors
-        readers, rows, _ = context.shape
-        summed = torch.ops.aten.embedding_dense_backward(gradient.float(), places, readers * rows, -1, False)
-        return summed.view(context.shape), None, None
+    def forward(context: Any, vectors: Float[Tensor, "N W E"], places: Places) -> Float[Tensor, "N places E"]:
+        context.places = places
+        reader = torch.arange(len(vectors), device=vectors.device)[:, None]
+        return vectors[reader, places.index.flatten(1).long()]
+
+    @staticmethod
+    def backward(context: Any, gradient: Float[Tensor, "N places E"]) -> tuple[Float[Tensor, "N W E"], None]:
+        return context.places.summed(gradient), None
 
 
 class _Projected(torch.autograd.Function):
-    """Vectors -> W x + b of both directions, each written where the recurrence reads it."""
+    """Vectors -> W x + b of both directions, each as the recurrence reads it."""
 
     @staticmethod
     def forward(
         context: Any,
-        vectors: Float[Tensor, "N words E"],
+        vectors: Float[Tensor, "N W E"],
         weights: Float[Tensor, "N D gates E"],
         biases: Float[Tensor, "N D gates"],
-    ) -> Float[Tensor, "N D words gates"]:
+    ) -> Float[Tensor, "N D W gates"]:
         weights, biases = weights.to(vectors.dtype), biases.to(vectors.dtype)
         inputs = vectors.new_empty(*weights.shape[:2], vectors.shape[1], weights.shape[2])
         # One product for each reader: unlike a batched one it adds the bias without another pass over the memory.
@@ -173,7 +179,7 @@ class _Projected(torch.autograd.Function):
         return inputs
 
     @staticmethod
-    def backward(context: Any, gradient: Float[Tensor, "N D words gates"]) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(context: Any, gradient: Float[Tensor, "N D W gates"]) -> tuple[Tensor, Tensor, Tensor]:
         vectors, weights = context.saved_tensors
         to_vectors = torch.bmm(gradient[:, 0], weights[:, 0])
         to_vectors.baddbmm_(gradient[:, 1], weights[:, 1])

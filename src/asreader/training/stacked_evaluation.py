@@ -73,16 +73,17 @@ class Examiner:
             device = weights.embed.device
             same = torch.from_numpy(whole).to(device).expand(weights.readers, -1)
             sizes = torch.full((weights.readers,), len(numbers), device=device)
-            batch = self.data.batch(same, sizes, self.data.widths(whole))
-            reading = self._reading(weights, batch)
+            widths = self.data.widths(whole)
+            batch = self.data.batch(same, sizes, widths)
+            reading = self._reading(weights, batch, widths.words)
             found = reading.probabilities.unflatten(0, same.shape)[:, : len(numbers)]
             own = reading.log_probabilities.gather(1, batch.answers.flatten().long().clamp(min=0)[:, None])
             losses = torch.where(batch.counted, -own.view(same.shape), torch.nan)[:, : len(numbers)]
             yield numbers, found.cpu().numpy(), losses.double()
 
-    def _reading(self, weights: Stack, batch: ReadersBatch) -> Reading:
+    def _reading(self, weights: Stack, batch: ReadersBatch, room: int) -> Reading:
         """What all readers return, one after the other as if they were one batch."""
-        attention = stacked.log_attention(weights, batch, self.precision).flatten(0, 1)
+        attention = stacked.log_attention(weights, batch, room, self.precision).flatten(0, 1)
         candidates, choices = batch.candidate_at.flatten(0, 1).long(), self.data.choices
         row, column = (candidates != NOBODY).nonzero(as_tuple=True)
         mentions = Mentions(row * choices + candidates[row, column], row * attention.shape[1] + column)

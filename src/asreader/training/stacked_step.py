@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from asreader.data.resident import Resident, Widths
+from asreader.kernels.words import DistinctWords, distinct
 from asreader.progress import say
 from asreader.training import stacked
 from asreader.training.stacked import Stack
@@ -45,46 +46,47 @@ class StackedAdam:
     """torch.optim.Adam after clip_grad_norm_, for readers of one stack; each has its own norm and learning rate."""
 
     def __init__(self, weights: Stack, moments: Moments, rates: Sequence[float], clip: float) -> None:
-        self._rates, self._clip, self._moments = tuple(rates), clip, moments
-        parts = (weights, moments.first, moments.second)
+        self._rates, self._clip, self._weights, self._moments = tuple(rates), clip, weights, moments
         self._table = _lazy_table(weights, moments, rates)
-        kept = 0 if self._table is None else 1  # the table of vectors comes first in a stack
-        self._slices = [[_sliced(part, reader)[kept:] for part in parts] for reader in range(weights.readers)]
 
-    def prepare(self, rows: Int[Tensor, "N words"]) -> None:
+    def prepare(self, words: DistinctWords) -> None:
         """Bring the rows that a batch is about to read up to date, if they are not always."""
         if self._table is not None:
-            self._table.claim(rows)
-            self._table.catch_up(self._moments.steps[:, 0], rows)
+            self._table.catch_up(self._moments.steps[:, 0], words)
 
     def settle(self) -> None:
         """Bring all rows up to date, for whoever else reads the weights."""
         if self._table is not None:
             self._table.catch_up(self._moments.steps[:, 0])
 
-    def step(self, gradients: Sequence[Tensor], rows: Int[Tensor, "N words"]) -> None:
-        """Change the weights by the gradients, which are used up, of a batch that read these rows."""
+    def step(self, gradients: Sequence[Tensor], words: DistinctWords) -> None:
+        """Change the weights by the gradients, which are used up: of the words' vectors, then of all other weights."""
         # The fused step goes through memory as it lies; autograd is free to hand out a transposed gradient.
         laid = [tensor.contiguous() for tensor in gradients]
-        dense = laid if self._table is None else laid[1:]
-        of_readers = [[tensor[reader] for tensor in dense] for reader in range(len(self._rates))]
-        norms = torch.stack(torch._foreach_norm([part for parts in of_readers for part in parts]))
-        squares = norms.view(len(self._rates), -1).square().sum(dim=1)
-        if self._table is not None:
-            squares = squares + self._table.squares(laid[0], rows)
+        norms = torch.stack(torch._foreach_norm([own for tensor in laid for own in tensor]))
+        squares = norms.view(-1, len(self._rates)).square().sum(dim=0)
         scale = ((squares.sqrt() + 1e-6) / self._clip).clamp(min=1.0)  # what gradients are divided by
         self._moments.steps.add_(1)
-        if self._table is not None:
-            self._table.update(laid[0], scale, self._moments.steps[:, 0], rows)
-        for reader, (weights, first, second) in enumerate(self._slices):
+        if self._table is None:
+            self._plain_step([_whole(laid[0], words, self._weights.embed), *laid[1:]], scale)
+        else:
+            self._table.update(laid[0], scale, self._moments.steps[:, 0], words)
+            parts = (self._weights, self._moments.first, self._moments.second)
+            for weights, first, second, gradient in zip(*(part.tensors()[1:] for part in parts), laid[1:], strict=True):
+                self._table.step(weights.detach(), first, second, gradient, scale, self._moments.steps[:, 0])
+
+    def _plain_step(self, gradients: Sequence[Tensor], scale: Float[Tensor, " N"]) -> None:
+        parts = (self._weights, self._moments.first, self._moments.second)
+        for reader, rate in enumerate(self._rates):
+            weights, first, second = ([tensor.detach()[reader] for tensor in part.tensors()] for part in parts)
             torch._fused_adam_(
                 weights,
-                of_readers[reader],
+                [gradient[reader] for gradient in gradients],
                 first,
                 second,
                 [],
                 [self._moments.steps[reader, 0]] * len(weights),
-                lr=self._rates[reader],
+                lr=rate,
                 beta1=BETAS[0],
                 beta2=BETAS[1],
                 weight_decay=0.0,
@@ -139,12 +141,12 @@ class Step:
     def _compute(self, widths: Widths) -> None:
         numbers, sizes, dealt = self._order.tensor_split([self._batch, self._batch + 1], dim=1)
         batch = self._data.batch(numbers, sizes[:, 0], widths, dealt)
+        words = distinct(batch.document, batch.question, self._weights.embed.shape[1], widths.words)
+        self._adam.prepare(words)
         # Made anew each time: autograd remembers the stream on which a leaf was first used, and recording has its own.
-        weights = self._weights.learnable()
-        rows = stacked.touched(batch)
-        self._adam.prepare(rows)
-        losses = stacked.losses(weights, batch, self._precision)
-        self._adam.step(torch.autograd.grad(losses.sum(), weights.tensors()), rows)
+        weights, vectors = self._weights.learnable(), stacked.vectors(self._weights, words).requires_grad_()
+        losses = stacked.losses(weights, vectors, words, batch, self._precision)
+        self._adam.step(torch.autograd.grad(losses.sum(), (vectors, *weights.tensors()[1:])), words)
         self._losses.copy_(losses.detach())
 
     def _captured(self, widths: Widths) -> torch.cuda.CUDAGraph | None:
@@ -186,5 +188,8 @@ def _lazy_table(weights: Stack, moments: Moments, rates: Sequence[float]) -> Tab
     return lazy_adam.tables(vectors, first, second, own, moments.steps[:, 0])
 
 
-def _sliced(stack: Stack, reader: int) -> list[Tensor]:
-    return [tensor.detach()[reader] for tensor in stack.tensors()]
+def _whole(
+    gradient: Float[Tensor, "N W E"], words: DistinctWords, like: Float[Tensor, "N V E"]
+) -> Float[Tensor, "N V E"]:
+    """The gradient of whole tables; unused room has none, so that it adds nothing to the row it names."""
+    return torch.zeros_like(like).scatter_add_(1, words.rows.long()[..., None].expand_as(gradient), gradient)

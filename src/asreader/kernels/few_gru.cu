@@ -1,16 +1,10 @@
-// One recurrence of a GRU for NB sequences, by a cluster of CS thread blocks that stay for the whole sequence.
+// One recurrence of a GRU for NB sequences, in the shortest time: by a cluster of CS thread blocks that stay for all of it.
 //
 // Block `rank` owns U = H / CS units of the state: its rows of the recurrent weights live in registers, as operands of
 // the tensor cores. Forward, every block multiplies them with the whole state before, which lies in its shared memory,
 // and copies its new units to all other blocks of the cluster. Backward, every block multiplies its own gates' gradients,
 // which no other needs, with the same weights transposed, and hands every other block its share of the sum.
 // Products and sums are in float32; what is exchanged and stored is bfloat16.
-//
-// H, U, CS and NB come from the compiler's command line. NB is 8, 16 or 32.
-
-typedef unsigned short bf16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
 
 #define THREADS 384
 #define GROUPS 3                              // warpgroups, each of which multiplies 64 rows at a time
@@ -19,121 +13,13 @@ typedef unsigned long long u64;
 #define FORWARD_STEPS (H / 16)
 #define BACKWARD_TILES ((H / 64 + GROUPS - 1) / GROUPS)  // of each warpgroup
 #define BACKWARD_STEPS (GATES / 16)
-#define ACCUMULATORS (NB / 2)
 #define TASKS ((U / 4 * NB + THREADS - 1) / THREADS)      // a task is four units of one sequence
 #define SLICE (U * NB * 2)                    // bytes that a block gives to another in one step
 #define PADDED(n) ((n) + (36 - (n) % 32) % 32)            // 4 modulo 32: rows that begin in different banks
 
-__device__ __forceinline__ float low(u32 pair) { return __uint_as_float(pair << 16); }
-__device__ __forceinline__ float high(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
-__device__ __forceinline__ u32 paired(float first, float second) {
-    u32 pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-    return pair;
-}
-__device__ __forceinline__ void unpack(uint2 four, float* out) {
-    out[0] = low(four.x); out[1] = high(four.x); out[2] = low(four.y); out[3] = high(four.y);
-}
-__device__ __forceinline__ uint2 packed(const float* in) { return make_uint2(paired(in[0], in[1]), paired(in[2], in[3])); }
-__device__ __forceinline__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
-__device__ __forceinline__ float hyperbolic(float x) { return 2.0f * sigmoid(2.0f * x) - 1.0f; }
-
-__device__ __forceinline__ u32 cluster_rank() { u32 rank; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank)); return rank; }
-__device__ __forceinline__ u32 shared_address(const void* pointer) { return (u32)__cvta_generic_to_shared(pointer); }
-__device__ __forceinline__ u32 in_block(u32 address, u32 rank) {
-    u32 there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-    return there;
-}
-// Into another block's shared memory, telling its barrier how many bytes have come, so that nobody waits for a sender:
-// single stores, which were faster for the shares of sums, and runs of bytes, which were faster for the state.
-__device__ __forceinline__ void give(u32 address, uint4 value, u32 barrier) {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
-                 ::"r"(address), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(barrier) : "memory");
-}
-__device__ __forceinline__ void give_all(u32 to, u32 from, u32 bytes, u32 barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                 ::"r"(to), "r"(from), "r"(bytes), "r"(barrier) : "memory");
-}
-__device__ __forceinline__ void prepare(u32 barrier) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
-}
-__device__ __forceinline__ void expect(u32 barrier, u32 bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void await(u32 barrier, u32 phase) {
-    u32 done = 0;
-    while (!done)
-        asm volatile("{\n.reg .pred p;\n"
-                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-                     : "=r"(done) : "r"(barrier), "r"(phase) : "memory");
-}
-// All blocks of the cluster are there: before the first byte is sent, and before a block that may be sent to ends.
-__device__ __forceinline__ void meet() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// Tensor cores read shared memory past the ordinary path: what was stored must be made visible to them.
-__device__ __forceinline__ void show_tensor_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
-// A tile of K rows and NB columns as the tensor cores want it: blocks of 8 x 8 elements, each column's 8 in a row.
-__device__ __forceinline__ u32 tile_byte(int k, int n) { return (k >> 3) * (NB * 16) + (n >> 3) * 128 + (n & 7) * 16 + (k & 7) * 2; }
-__device__ __forceinline__ u64 descriptor(u32 address) {
-    return (u64)((address & 0x3ffff) >> 4) | (u64)(NB * 16 >> 4) << 16 | (u64)(128 >> 4) << 32;
-}
-
-#if NB == 8
-#define SHAPE "m64n8k16"
-#define SUMS "{%0, %1, %2, %3}"
-#define REST "{%4, %5, %6, %7}, %8, p, 1, 1, 0;\n}"
-#define ADD "setp.ne.b32 p, %9, 0;\n"
-#define SUM_OPERANDS "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-#elif NB == 16
-#define SHAPE "m64n16k16"
-#define SUMS "{%0, %1, %2, %3, %4, %5, %6, %7}"
-#define REST "{%8, %9, %10, %11}, %12, p, 1, 1, 0;\n}"
-#define ADD "setp.ne.b32 p, %13, 0;\n"
-#define SUM_OPERANDS "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
-#else
-#define SHAPE "m64n32k16"
-#define SUMS "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}"
-#define REST "{%16, %17, %18, %19}, %20, p, 1, 1, 0;\n}"
-#define ADD "setp.ne.b32 p, %21, 0;\n"
-#define SUM_OPERANDS "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-    "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-#endif
-
-__device__ __forceinline__ void multiply(float (&d)[ACCUMULATORS], const u32 (&a)[4], u64 b, int add) {
-    asm volatile("{\n.reg .pred p;\n" ADD "wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 " SUMS ", " REST
-                 : SUM_OPERANDS
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
-}
-__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void end_products() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-}
-// A thread's sums of a 64-row tile, transposed: out[column][row].
-__device__ __forceinline__ void spread(const float (&d)[ACCUMULATORS], float* out, int stride, int row, int column) {
-#pragma unroll
-    for (int n = 0; n < NB / 8; n++) {
-        float* at = out + (n * 8 + column) * stride + row;
-        at[0] = d[4 * n]; at[stride] = d[4 * n + 1];
-        at[8] = d[4 * n + 2]; at[stride + 8] = d[4 * n + 3];
-    }
-}
-
-// Beyond the longest of a cluster's sequences nothing happens, so nobody needs to step there.
-__device__ __forceinline__ int longest_of(const int* lengths, int count) {
-    int longest = 0;
-    for (int place = 0; place < count; place++) longest = max(longest, lengths[place]);
-    return longest;
-}
-
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_forward(
-    const bf16* inputs, const bf16* weights, const float* biases, const int* lengths, bf16* states, bf16* kept,
-    int T, int B, int chunks, int keep) {
+    const bf16* table, const int* index, const bf16* weights, const float* biases, const int* lengths, bf16* states,
+    bf16* kept, int rows, int T, int B, int chunks, int keep) {
     extern __shared__ __align__(1024) unsigned char room[];
     unsigned char* before = room;                                   // two tiles of the whole state, by turns
     float* gates = (float*)(room + 2 * H * NB * 2);                 // [NB][PADDED(GATES)]
@@ -142,7 +28,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     const u32 rank = cluster_rank();
     const long r = blockIdx.x / CS / chunks;
     const int first = blockIdx.x / CS % chunks * NB, back = r & 1;
-    const int longest = longest_of(lengths + r * B + first, min(NB, B - first));
+    const int longest = longest_of(lengths + (r >> 1) * B + first, min(NB, B - first));
     const int row = group * 64 + (warp & 3) * 16 + (lane >> 2), column = (lane & 3) * 2;
 
     u32 weight[FORWARD_STEPS][4];
@@ -156,25 +42,33 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         }
     for (int place = tid; place < H * NB / 2; place += THREADS) ((u32*)before)[place] = 0;
 
-    int sequence[TASKS], unit[TASKS], length[TASKS];
+    int sequence[TASKS] = {}, unit[TASKS] = {}, length[TASKS] = {}, word[TASKS] = {};
     float state[TASKS][4], bias[TASKS][4];
     uint2 given[TASKS][3];
+    // A word's row of the table is looked up one step before its inputs are read, and they one step before they are used.
+    auto look_up = [&](int task, int t) {
+        if (length[task] >= 0 && t >= 0 && t < longest) word[task] = index[((r >> 1) * T + t) * B + first + sequence[task]];
+    };
+    auto fetch = [&](int task) {
+        const bf16* from = table + (r * rows + word[task]) * 3 * H + rank * U + unit[task];
+        for (int gate = 0; gate < 3; gate++) given[task][gate] = length[task] < 0 ? make_uint2(0, 0) : *(const uint2*)(from + gate * H);
+    };
+    const int way = back ? -1 : 1, begin = back ? longest - 1 : 0;
 #pragma unroll
     for (int task = 0; task < TASKS; task++) {
         const int number = tid + task * THREADS;
         sequence[task] = number / (U / 4), unit[task] = number % (U / 4) * 4;
         const bool real = sequence[task] < NB && first + sequence[task] < B;
-        length[task] = real ? lengths[r * B + first + sequence[task]] : -1;
+        length[task] = real ? lengths[(r >> 1) * B + first + sequence[task]] : -1;
         for (int i = 0; i < 4; i++) state[task][i] = 0, bias[task][i] = biases[r * H + rank * U + unit[task] + i];
-        const long place = ((r * T + (back ? longest - 1 : 0)) * B + first + sequence[task]) * 3 * H + rank * U + unit[task];
-        for (int gate = 0; gate < 3; gate++) given[task][gate] = real ? *(const uint2*)(inputs + place + gate * H) : make_uint2(0, 0);
+        look_up(task, begin), fetch(task), look_up(task, begin + way);
     }
     if (tid == 0) prepare(barriers), prepare(barriers + 8);
     const u32 to_barriers = barriers - shared_address(before);
     meet();
 
     for (int step = 0; step < longest; step++) {
-        const int t = back ? longest - 1 - step : step, turn = step & 1;
+        const int t = begin + way * step, turn = step & 1;
         if (tid == 0 && step + 1 < longest) expect(barriers + 8 * (turn ^ 1), (CS - 1) * SLICE);
         if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
         if (group < FORWARD_TILES) {
@@ -212,10 +106,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                 *(uint2*)here = packed(reset), *(uint2*)(here + H) = packed(update);
                 *(uint2*)(here + 2 * H) = packed(fresh), *(uint2*)(here + 3 * H) = packed(product);
             }
-            if (step + 1 < longest) {  // the inputs of the next step come while the others' states do
-                const long place = (line + (back ? -B : B)) * 3 * H + rank * U + unit[task];
-                for (int gate = 0; gate < 3; gate++) given[task][gate] = *(const uint2*)(inputs + place + gate * H);
-            }
+            if (step + 1 < longest) fetch(task), look_up(task, t + 2 * way);
         }
         if (step + 1 < longest) {
             show_tensor_cores();
@@ -248,7 +139,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     const u32 rank = cluster_rank();
     const long r = blockIdx.x / CS / chunks;
     const int first = blockIdx.x / CS % chunks * NB, back = r & 1;
-    const int longest = longest_of(lengths + r * B + first, min(NB, B - first));
+    const int longest = longest_of(lengths + (r >> 1) * B + first, min(NB, B - first));
     const int row = (warp & 3) * 16 + (lane >> 2), column = (lane & 3) * 2;
 
     u32 weight[BACKWARD_TILES][BACKWARD_STEPS][4];
@@ -284,7 +175,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         const int number = tid + task * THREADS;
         sequence[task] = number / (U / 4), unit[task] = number % (U / 4) * 4;
         const bool real = sequence[task] < NB && first + sequence[task] < B;
-        length[task] = real ? lengths[r * B + first + sequence[task]] : -1;
+        length[task] = real ? lengths[(r >> 1) * B + first + sequence[task]] : -1;
         for (int i = 0; i < 4; i++) carried[task][i] = 0;
         for (int part = 0; part < 6; part++) given[task][part] = make_uint2(0, 0);
         for (int t = T - 1; t >= longest && length[task] >= 0; t--) {  // gradients there belong to the last real step

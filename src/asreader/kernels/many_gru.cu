@@ -1,0 +1,407 @@
+// Recurrences of many GRUs at once: each for NB sequences, by a cluster of CS thread blocks that stay for all of them.
+//
+// Block `rank` owns U = H / CS units, a warp 16 of them, for which it multiplies the rows of all three gates: so a thread
+// finds reset, update and new of the same unit and sequence in its own registers, and no thread waits for another of its
+// block. Of the weights so many live in registers as fit, the others in shared memory (FORWARD_HELD, BACKWARD_HELD). Forward, a warp multiplies with
+// the whole state before, writes its new units as a tile the tensor cores can read, and copies them to the other blocks.
+// Backward, every block multiplies its own gates' gradients with the transposed weights and hands each other block its
+// share of the sums, thread to thread. What the forward pass keeps for the backward one is kept as the threads hold it.
+
+#define GROUPS (U / 64)                        // warpgroups of a block
+#define WARPS (4 * GROUPS)
+#define THREADS (32 * WARPS)
+#define EIGHTS (NB / 8)
+#define LINE (NB * 16 + 16)                    // bytes of 8 units in a tile; so that reading many lines meets all banks
+#define TILE(units) ((units) / 8 * LINE)
+#define OWN TILE(16)                           // a warp's units
+#define SHARE (U * NB * 2)                     // bytes of sums that a block hands to another
+#define FORWARD_STEPS (H / 16)
+#define BACKWARD_STEPS (3 * U / 16)
+#define KEPT 5                                 // numbers kept for each unit
+#if NB == 8
+typedef uint2 Run;
+#else
+typedef uint4 Run;
+#endif
+#define RUNS ((NB + 15) / 16)                  // a thread's NB / 2 numbers are so many Runs
+
+__device__ __forceinline__ float quick_tanh(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float quick_sigmoid(float x) { return fmaf(quick_tanh(0.5f * x), 0.5f, 0.5f); }
+// 8 x 8 blocks between a tile, where a sequence's 8 units lie side by side, and threads that hold one unit's sequences.
+__device__ __forceinline__ void take_two(u32 (&out)[2], u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(out[0]), "=r"(out[1]) : "r"(address) : "memory");
+}
+__device__ __forceinline__ void put_two(u32 address, u32 first, u32 second) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(first), "r"(second) : "memory");
+}
+__device__ __forceinline__ void fetch_16(u32 to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+// Into the second-level cache, before it is wanted: nothing else hides the way from memory.
+#define AHEAD 2
+__device__ __forceinline__ void foresee(const void* from, u32 bytes) {
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ __forceinline__ void arrive(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void prepare_for(u32 barrier, u32 count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+__device__ __forceinline__ void hand(u32 address, uint4 value, u32 barrier) { give(address, value, barrier); }
+__device__ __forceinline__ void hand(u32 address, uint2 value, u32 barrier) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
+                 ::"r"(address), "r"(value.x), "r"(value.y), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ u32 word(const uint4& four, int i) { return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w; }
+__device__ __forceinline__ u32 word(const uint2& two, int i) { return i ? two.y : two.x; }
+__device__ __forceinline__ void collect(uint4& out, const u32* in) { out = make_uint4(in[0], in[1], in[2], in[3]); }
+__device__ __forceinline__ void collect(uint2& out, const u32* in) { out = make_uint2(in[0], in[1]); }
+#define PER_RUN (sizeof(Run) / 4)
+
+// A tile of K units and NB sequences as the tensor cores want it: each sequence's 8 units side by side.
+__device__ __forceinline__ u64 tile_descriptor(u32 address) {
+    return (u64)((address & 0x3ffff) >> 4) | (u64)(LINE >> 4) << 16 | (u64)(128 >> 4) << 32;
+}
+// A 64 x 16 tile of weights in shared memory: blocks of 8 x 8, rows of 16 bytes.
+#define WEIGHT_TILE 2048
+__device__ __forceinline__ u64 weight_descriptor(u32 address) {
+    return (u64)((address & 0x3ffff) >> 4) | (u64)(1024 >> 4) << 16 | (u64)(128 >> 4) << 32;
+}
+__device__ __forceinline__ void multiply_shared(float (&d)[ACCUMULATORS], u64 a, u64 b, int add) {
+    asm volatile("{\n.reg .pred p;\n" SHARED_ADD "wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 " SUMS ", " SHARED_REST
+                 : SUM_OPERANDS : "l"(a), "l"(b), "r"(add));
+}
+
+// The weights of a warpgroup's TILES tiles of STEPS products: the first HELD products' in registers, the others' in
+// shared memory. `at(tile, row, k)` is where the element of weights lies.
+template <int TILES, int STEPS, int HELD, class At>
+__device__ __forceinline__ void load_weights(u32 (&held)[TILES][HELD][4], unsigned char* shared, const bf16* weights, At at) {
+    const int lane = threadIdx.x & 31, in_group = threadIdx.x & 127, row = (in_group >> 5) * 16 + (lane >> 2), column = (lane & 3) * 2;
+#pragma unroll
+    for (int tile = 0; tile < TILES; tile++)
+#pragma unroll
+        for (int k = 0; k < HELD; k++)
+#pragma unroll
+            for (int part = 0; part < 4; part++) {
+                const int m = row + (part & 1) * 8, n = k * 16 + column + (part >> 1) * 8;
+                held[tile][k][part] = (u32)weights[at(tile, m, n)] | (u32)weights[at(tile, m, n + 1)] << 16;
+            }
+    for (int tile = 0; tile < TILES; tile++)
+        for (int k = HELD; k < STEPS; k++)
+            for (int place = in_group; place < 1024; place += 128) {
+                const int m = place & 63, n = place >> 6;
+                bf16* to = (bf16*)(shared + (tile * (STEPS - HELD) + k - HELD) * WEIGHT_TILE + (n >> 3) * 1024 + (m >> 3) * 128 + (m & 7) * 16 + (n & 7) * 2);
+                *to = weights[at(tile, m, k * 16 + n)];
+            }
+}
+template <int TILES, int STEPS, int HELD>
+__device__ __forceinline__ void products(float (&sum)[TILES][ACCUMULATORS], const u32 (&held)[TILES][HELD][4], u32 shared, u32 tile_address) {
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < STEPS; k++)
+#pragma unroll
+        for (int tile = 0; tile < TILES; tile++) {
+            const u64 right = tile_descriptor(tile_address + k * 2 * LINE);
+            if (k < HELD) multiply(sum[tile], held[tile][k < HELD ? k : 0], right, k > 0);
+            else multiply_shared(sum[tile], weight_descriptor(shared + (tile * (STEPS - HELD) + k - HELD) * WEIGHT_TILE), right, k > 0);
+        }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void products_done() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+
+struct Place {  // what a thread is in charge of
+    int lane, warp, group, chunk, first, back, longest, count;
+    u32 rank;
+    long r;
+    __device__ Place(const int* lengths, int B, int chunks) {
+        lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = warp >> 2, rank = cluster_rank();
+        r = blockIdx.x / CS / chunks, chunk = blockIdx.x / CS % chunks, first = chunk * NB, back = r & 1;
+        count = min(NB, B - first), longest = longest_of(lengths + (r >> 1) * B + first, count);
+    }
+    __device__ int unit() const { return rank * U + warp * 16; }  // the first of the warp's
+    __device__ u32 blocks() const { return (lane >> 3 & 1) * LINE + (lane & 7) * 16; }  // of 8 x 8, that lanes point at
+};
+// Between tiles and memory all threads of a block move 16 bytes at a time, 8 units of one sequence: whole lines of memory.
+#define IN_A_ROW (U / 8)
+#define AT_ONCE (THREADS / IN_A_ROW)
+#define PASSES ((NB + AT_ONCE - 1) / AT_ONCE)
+__device__ __forceinline__ int piece_line() { return threadIdx.x % IN_A_ROW; }
+__device__ __forceinline__ int piece_sequence(int pass) { return threadIdx.x / IN_A_ROW + pass * AT_ONCE; }
+__device__ __forceinline__ u32 piece_byte(int pass) { return piece_line() * LINE + piece_sequence(pass) * 16; }
+
+extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_forward(
+    const bf16* table, const int* index, const bf16* weights, const float* biases, const int* lengths, bf16* states,
+    unsigned char* kept, int rows, int T, int B, int chunks, int keep) {
+    extern __shared__ __align__(1024) unsigned char room[];
+    unsigned char* before = room;                          // two tiles of the whole state, by turns
+    unsigned char* given = before + 2 * TILE(H);           // three tiles of the gates' inputs
+    unsigned char* matrix = given + 3 * TILE(U);
+    int* sizes = (int*)(matrix + GROUPS * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE);
+    const u32 barriers = shared_address(sizes + NB);
+    const Place at(lengths, B, chunks);
+    const int lane = at.lane, longest = at.longest, way = at.back ? -1 : 1, begin = at.back ? longest - 1 : 0;
+
+    u32 held[3][FORWARD_HELD][4];
+    matrix += at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE;
+    load_weights<3, FORWARD_STEPS, FORWARD_HELD>(held, matrix, weights, [&](int gate, int m, int n) {
+        return ((at.r * 3 + gate) * H + at.rank * U + at.group * 64 + m) * H + n;
+    });
+    for (int place = threadIdx.x; place < (2 * TILE(H) + 3 * TILE(U)) / 4; place += THREADS) ((u32*)room)[place] = 0;
+    if (threadIdx.x < NB) sizes[threadIdx.x] = threadIdx.x < at.count ? lengths[(at.r >> 1) * B + at.first + threadIdx.x] : 0;
+    if (threadIdx.x == 0) prepare_for(barriers, WARPS), prepare_for(barriers + 8, WARPS);
+    const float bias[2] = {biases[at.r * H + at.unit() + (lane >> 2)], biases[at.r * H + at.unit() + (lane >> 2) + 8]};
+
+    int row[PASSES];                                       // of the table, for the pieces that a thread will fetch
+    auto look_up = [&](int t) {
+#pragma unroll
+        for (int pass = 0; pass < PASSES; pass++)
+            row[pass] = piece_sequence(pass) < at.count ? index[((at.r >> 1) * T + t) * B + at.first + piece_sequence(pass)] : -1;
+    };
+    auto fetch = [&]() {
+#pragma unroll
+        for (int pass = 0; pass < PASSES; pass++) {
+            if (row[pass] < 0) continue;
+            const bf16* from = table + (at.r * rows + row[pass]) * 3 * H + at.rank * U + piece_line() * 8;
+            for (int gate = 0; gate < 3; gate++) fetch_16(shared_address(given) + gate * TILE(U) + piece_byte(pass), from + gate * H);
+        }
+    };
+    auto store_state = [&](int turn, int t, bool zero) {
+#pragma unroll
+        for (int pass = 0; pass < PASSES; pass++) {
+            const int n = piece_sequence(pass);
+            if (n >= at.count) continue;
+            const uint4 value = *(const uint4*)(before + turn * TILE(H) + TILE(at.rank * U) + piece_byte(pass));
+            *(uint4*)(states + ((at.r * (T + 2) + t + 1) * B + at.first + n) * H + at.rank * U + piece_line() * 8) = zero ? make_uint4(0, 0, 0, 0) : value;
+        }
+    };
+    float state[EIGHTS][4];
+#pragma unroll
+    for (int j = 0; j < EIGHTS; j++) for (int e = 0; e < 4; e++) state[j][e] = 0;
+    look_up(begin);
+    show_tensor_cores();
+    __syncthreads();
+    meet();
+
+    for (int step = 0; step < longest; step++) {
+        const int t = begin + way * step, turn = step & 1;
+        float sum[3][ACCUMULATORS];
+        if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
+        products<3, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), shared_address(before) + turn * TILE(H));
+        fetch();                                           // while tensor cores work
+        if (step + 1 < longest) look_up(t + way);
+        if (step) store_state(turn, t - way, false);
+        fetched();
+        __syncthreads();
+        products_done();
+        u32 notes[KEPT][2 * EIGHTS];
+        const u32 mine = shared_address(before) + (turn ^ 1) * TILE(H) + TILE(at.unit());
+#pragma unroll
+        for (int j = 0; j < EIGHTS; j++) {
+            u32 x[3][2];
+            for (int gate = 0; gate < 3; gate++) take_two(x[gate], shared_address(given) + gate * TILE(U) + at.warp * OWN + at.blocks() + j * 128);
+            const int2 size = *(const int2*)(sizes + j * 8 + (lane & 3) * 2);
+            float note[KEPT][4];
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int half = e >> 1, place = 4 * j + e;
+                const float last = state[j][e];
+                const float reset = quick_sigmoid(sum[0][place] + (e & 1 ? high(x[0][half]) : low(x[0][half])));
+                const float update = quick_sigmoid(sum[1][place] + (e & 1 ? high(x[1][half]) : low(x[1][half])));
+                const float product = sum[2][place] + bias[half];
+                const float fresh = quick_tanh(fmaf(reset, product, e & 1 ? high(x[2][half]) : low(x[2][half])));
+                const float apart = last - fresh;
+                if (t < (e & 1 ? size.y : size.x)) state[j][e] = fmaf(update, apart, fresh);
+                const float to_new = (1 - update) * fmaf(-fresh, fresh, 1);
+                note[0][e] = to_new;
+                note[1][e] = apart * update * (1 - update);
+                note[2][e] = to_new * product * reset * (1 - reset);
+                note[3][e] = to_new * reset;
+                note[4][e] = update;
+            }
+            for (int kind = 0; kind < KEPT; kind++)
+                for (int half = 0; half < 2; half++) notes[kind][2 * j + half] = paired(note[kind][2 * half], note[kind][2 * half + 1]);
+            put_two(mine + at.blocks() + j * 128, paired(state[j][0], state[j][1]), paired(state[j][2], state[j][3]));
+        }
+        show_tensor_cores();
+        __syncwarp();
+        if (step + 1 < longest) {
+            const u32 barrier = barriers + 8 * (turn ^ 1);
+            if (lane == at.rank) arrive(barrier, (CS - 1) * OWN);
+            else if (lane < CS) give_all(in_block(mine, lane), mine, OWN, in_block(barrier, lane));
+        }
+        if (keep) {
+            Run* here = (Run*)kept + ((((at.r * T + t) * chunks + at.chunk) * CS + at.rank) * (KEPT * RUNS)) * THREADS + threadIdx.x;
+#pragma unroll
+            for (int kind = 0; kind < KEPT; kind++)
+#pragma unroll
+                for (int run = 0; run < RUNS; run++) {
+                    Run value;
+                    collect(value, notes[kind] + run * PER_RUN);
+                    here[(kind * RUNS + run) * THREADS] = value;
+                }
+        }
+    }
+    __syncthreads();
+    store_state(longest & 1, begin + way * (longest - 1), false);
+    for (int t = longest; t < T; t++) store_state(longest & 1, t, at.back);
+    meet();
+}
+
+extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_backward(
+    const bf16* gradients, const bf16* weights, const int* lengths, const unsigned char* kept, bf16* out, float* bias_sums,
+    int T, int B, int chunks) {
+    extern __shared__ __align__(1024) unsigned char room[];
+    unsigned char* own = room;                             // tiles of this block's gates: reset, update, product; new
+    unsigned char* outer = own + 4 * TILE(U);              // a tile of the gradient from outside
+    unsigned char* shares = outer + TILE(U);               // [2][CS - 1][RUNS][THREADS] Runs, by turns
+    unsigned char* matrix = shares + 2 * (CS - 1) * SHARE;
+    const u32 barriers = shared_address(matrix + GROUPS * CS * (BACKWARD_STEPS - BACKWARD_HELD) * WEIGHT_TILE);
+    const Place at(lengths, B, chunks);
+    const int lane = at.lane, longest = at.longest, way = at.back ? 1 : -1, begin = at.back ? 0 : longest - 1;
+
+    // Tile number i is block rank + i's share: so this block's own is always the first.
+    u32 held[CS][BACKWARD_HELD][4];
+    matrix += at.group * CS * (BACKWARD_STEPS - BACKWARD_HELD) * WEIGHT_TILE;
+    load_weights<CS, BACKWARD_STEPS, BACKWARD_HELD>(held, matrix, weights, [&](int tile, int m, int n) {
+        return ((at.r * 3 + n / U) * H + at.rank * U + n % U) * H + (at.rank + tile) % CS * U + at.group * 64 + m;
+    });
+    for (int place = threadIdx.x; place < TILE(U) / 4; place += THREADS) ((u32*)outer)[place] = 0;
+    if (threadIdx.x == 0) prepare_for(barriers, WARPS), prepare_for(barriers + 8, WARPS);
+    int size[EIGHTS][2];
+#pragma unroll
+    for (int j = 0; j < EIGHTS; j++)
+        for (int i = 0; i < 2; i++) {
+            const int n = j * 8 + (lane & 3) * 2 + i;
+            size[j][i] = n < at.count ? lengths[(at.r >> 1) * B + at.first + n] : 0;
+        }
+    auto fetch = [&](int t) {
+#pragma unroll
+        for (int pass = 0; pass < PASSES; pass++)
+            if (piece_sequence(pass) < at.count)
+                fetch_16(shared_address(outer) + piece_byte(pass),
+                         gradients + ((at.r * T + t) * B + at.first + piece_sequence(pass)) * H + at.rank * U + piece_line() * 8);
+    };
+    auto store_gates = [&](int t, bool zero) {
+#pragma unroll
+        for (int pass = 0; pass < PASSES; pass++) {
+            if (piece_sequence(pass) >= at.count) continue;
+            bf16* here = out + ((at.r * T + t) * B + at.first + piece_sequence(pass)) * 4 * H + at.rank * U + piece_line() * 8;
+#pragma unroll
+            for (int gate = 0; gate < 4; gate++) {         // in memory: product, reset, update, new
+                const uint4 value = *(const uint4*)(own + gate * TILE(U) + piece_byte(pass));
+                *(uint4*)(here + (gate == 2 ? 0 : gate == 3 ? 3 : gate + 1) * H) = zero ? make_uint4(0, 0, 0, 0) : value;
+            }
+        }
+    };
+    Run notes[KEPT][RUNS];
+    auto notes_of = [&](int t) { return (const Run*)kept + (((at.r * T + t) * chunks + at.chunk) * CS + at.rank) * (KEPT * RUNS) * THREADS; };
+    auto recall = [&](int t) {
+        const Run* here = notes_of(t) + threadIdx.x;
+#pragma unroll
+        for (int kind = 0; kind < KEPT; kind++)
+#pragma unroll
+            for (int run = 0; run < RUNS; run++) notes[kind][run] = here[(kind * RUNS + run) * THREADS];
+    };
+    auto foresee_all = [&](int t) {
+        if (t < 0 || t >= longest) return;
+        if (threadIdx.x == 0) foresee(notes_of(t), KEPT * RUNS * THREADS * sizeof(Run));
+        if (at.warp == 1 && lane < at.count) foresee(gradients + ((at.r * T + t) * B + at.first + lane) * H + at.rank * U, U * 2);
+    };
+    float carried[EIGHTS][4], bias_sum[2] = {0, 0}, sum[CS][ACCUMULATORS];
+#pragma unroll
+    for (int j = 0; j < EIGHTS; j++) for (int e = 0; e < 4; e++) carried[j][e] = 0, sum[0][4 * j + e] = 0;
+    for (int t = longest; t < T; t++) {  // there the last state is handed on: its gradients belong to the last real step
+        store_gates(t, true);
+        if (at.back) continue;
+        for (int j = 0; j < EIGHTS; j++)
+            for (int e = 0; e < 4; e++) {
+                const int n = j * 8 + (lane & 3) * 2 + (e & 1);
+                if (n < at.count) carried[j][e] += __uint_as_float((u32)gradients[((at.r * T + t) * B + at.first + n) * H + at.unit() + (lane >> 2) + (e >> 1) * 8] << 16);
+            }
+    }
+    show_tensor_cores();
+    __syncthreads();
+    fetch(begin);
+    recall(begin);
+    for (int ahead = 1; ahead < AHEAD; ahead++) foresee_all(begin + ahead * way);
+    fetched();
+    meet();
+
+    for (int step = 0; step < longest; step++) {
+        const int t = begin + way * step, turn = step & 1;
+        if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
+#pragma unroll
+        for (int j = 0; j < EIGHTS; j++) {
+            u32 from_outside[2];
+            take_two(from_outside, shared_address(outer) + at.warp * OWN + at.blocks() + j * 128);
+            float total[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                total[e] = carried[j][e] + sum[0][4 * j + e] + (e & 1 ? high(from_outside[e >> 1]) : low(from_outside[e >> 1]));
+            if (CS > 1 && step) {
+#pragma unroll
+                for (int other = 0; other < CS - 1; other++) {
+                    const uint2 part = *(const uint2*)(shares + ((turn * (CS - 1) + other) * RUNS + j / 2 * (NB > 8)) * THREADS * sizeof(Run) + threadIdx.x * sizeof(Run) + (j & 1) * 8);
+                    total[0] += low(part.x), total[1] += high(part.x), total[2] += low(part.y), total[3] += high(part.y);
+                }
+            }
+            u32 gate[4][2];
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                u32 note[KEPT];
+                for (int kind = 0; kind < KEPT; kind++) note[kind] = word(notes[kind][j / 2 * (NB > 8)], (j & 1) * 2 + half);
+                float used[2];
+                for (int i = 0; i < 2; i++) {
+                    const bool real = t < size[j][i];
+                    const float whole = total[2 * half + i];
+                    used[i] = real ? whole : 0;
+                    carried[j][2 * half + i] = real ? whole * (i ? high(note[4]) : low(note[4])) : whole;
+                }
+                const float product[2] = {used[0] * low(note[3]), used[1] * high(note[3])};
+                bias_sum[half] += product[0] + product[1];
+                gate[0][half] = paired(used[0] * low(note[2]), used[1] * high(note[2]));
+                gate[1][half] = paired(used[0] * low(note[1]), used[1] * high(note[1]));
+                gate[2][half] = paired(product[0], product[1]);
+                gate[3][half] = paired(used[0] * low(note[0]), used[1] * high(note[0]));
+            }
+            for (int number = 0; number < 4; number++)
+                put_two(shared_address(own) + number * TILE(U) + at.warp * OWN + at.blocks() + j * 128, gate[number][0], gate[number][1]);
+        }
+        show_tensor_cores();
+        __syncthreads();
+        if (step + 1 == longest) {
+            store_gates(t, false);
+            break;
+        }
+        products<CS, BACKWARD_STEPS, BACKWARD_HELD>(sum, held, shared_address(matrix), shared_address(own));
+        fetch(t + way);                                    // while tensor cores work
+        foresee_all(t + AHEAD * way);
+        store_gates(t, false);
+        products_done();
+        const u32 barrier = barriers + 8 * (turn ^ 1);
+#pragma unroll
+        for (int tile = 1; tile < CS; tile++) {
+            const u32 to = (at.rank + tile) % CS, there = in_block(shared_address(shares), to), its_barrier = in_block(barrier, to);
+#pragma unroll
+            for (int run = 0; run < RUNS; run++) {
+                u32 some[PER_RUN];
+                for (int i = 0; i < PER_RUN; i++) some[i] = paired(sum[tile][(run * PER_RUN + i) * 2], sum[tile][(run * PER_RUN + i) * 2 + 1]);
+                Run value;
+                collect(value, some);
+                hand(there + ((((turn ^ 1) * (CS - 1) + tile - 1) * RUNS + run) * THREADS + threadIdx.x) * sizeof(Run), value, its_barrier);
+            }
+        }
+        recall(t + way);
+        fetched();
+        __syncwarp();
+        if (lane == 0) arrive(barrier, (CS - 1) * SHARE / WARPS);
+    }
+    for (int half = 0; half < 2; half++) {
+        float whole = bias_sum[half];
+        whole += __shfl_xor_sync(0xffffffffu, whole, 1), whole += __shfl_xor_sync(0xffffffffu, whole, 2);
+        if ((lane & 3) == 0) bias_sums[(at.r * chunks + at.chunk) * H + at.unit() + (lane >> 2) + half * 8] = whole;
+    }
+    meet();
+}

@@ -1,0 +1,89 @@
+"""numbers at places -> their sums for each distinct word (Triton); `words.summed_plainly` defines it.
+
+Places come sorted by word. A program takes CHUNK of them, whatever words they belong to, and adds up each word's rows
+as one small matrix product with zeros and ones. A word that goes on beyond its chunk leaves its part at the edge, and a
+second kernel adds these up in order: the same bits every time, no atomics, no program with more to do than others.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from jaxtyping import Float
+from torch import Tensor
+
+from asreader.kernels.words import Sorted
+
+CHUNK = 32
+
+
+def summed(values: Float[Tensor, "R places columns"], words: Sorted) -> Float[Tensor, "R room columns"]:
+    """The sum of each word's values, from places in the order of their words."""
+    recurrences, places, columns = values.shape
+    room, chunks = words.ends.shape[1], triton.cdiv(places, CHUNK)
+    block = min(128, max(16, triton.next_power_of_2(columns)))
+    sums = values.new_zeros(recurrences, room, columns)
+    edges = torch.empty(recurrences, chunks, 2, columns, device=values.device)
+    sizes = (recurrences // len(words.numbers), places, room, columns)
+    precision = "ieee" if values.dtype == torch.float32 else None
+    _in_chunks[(chunks, recurrences)](
+        values, words.order, words.numbers, sums, edges, *sizes, values.stride(0), values.stride(1),
+        CHUNK=CHUNK, BLOCK=block, PRECISION=precision, num_warps=4, num_stages=4,
+    )  # fmt: skip
+    _over_edges[(chunks, triton.cdiv(columns, block), recurrences)](
+        words.numbers, words.ends, sums, edges, *sizes, CHUNK=CHUNK, BLOCK=block, num_warps=1
+    )
+    return sums
+
+
+@triton.jit
+def _in_chunks(
+    values, order, numbers, sums, edges, shared, places, room, columns, across, along,
+    CHUNK: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    chunk, r = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    own = numbers + (r // shared) * places
+    at = chunk * CHUNK + tl.arange(0, CHUNK)
+    word = tl.load(own + at, mask=at < places, other=-1).to(tl.int32)
+    last = tl.load(own + at - 1, mask=(at < places) & (at > 0), other=-1).to(tl.int32)
+    last = tl.where(at == chunk * CHUNK, word, last)
+    rank = tl.cumsum((word != last).to(tl.int32), axis=0)  # of a place's word among those of the chunk
+    mine = (rank[None, :] == tl.arange(0, CHUNK)[:, None]) & (word >= 0)[None, :]
+    name = tl.max(tl.where(mine, word[None, :], -1), axis=1)
+    before = tl.load(own + chunk * CHUNK - 1, mask=chunk > 0, other=-2).to(tl.int32)
+    after = tl.load(own + (chunk + 1) * CHUNK, mask=(chunk + 1) * CHUNK < places, other=-2).to(tl.int32)
+    closed, opened = (name >= 0) & (name != before) & (name != after), (name == before) | (name == after)
+    edge = (r * tl.num_programs(0) + chunk) * 2 + tl.where(name == before, 0, 1)
+    place = tl.load(order + (r // shared) * places + at, mask=at < places, other=0).to(tl.int64)
+    for first in range(0, columns, BLOCK):
+        column = first + tl.arange(0, BLOCK)
+        real = (at < places)[:, None] & (column < columns)[None, :]
+        tile = tl.load(values + r * across + place[:, None] * along + column[None, :], mask=real, other=0)
+        total = tl.dot(mine.to(tile.dtype), tile, input_precision=PRECISION)
+        within = (column < columns)[None, :]
+        here = sums + (r * room + name.to(tl.int64))[:, None] * columns + column[None, :]
+        tl.store(here, total.to(sums.dtype.element_ty), mask=closed[:, None] & within)
+        tl.store(edges + edge[:, None] * columns + column[None, :], total, mask=opened[:, None] & within)
+
+
+@triton.jit
+def _over_edges(numbers, ends, sums, edges, shared, places, room, columns, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
+    chunk, r = tl.program_id(0), tl.program_id(2).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    own = numbers + (r // shared) * places
+    limit = (chunk + 1) * CHUNK
+    if limit < places:
+        word = tl.load(own + limit - 1).to(tl.int32)
+        before = tl.load(own + chunk * CHUNK - 1, mask=chunk > 0, other=-2).to(tl.int32)
+        if (tl.load(own + limit).to(tl.int32) == word) & (before != word):  # it begins in this chunk and goes on
+            first = (r * tl.num_programs(0) + chunk) * 2
+            total = tl.load(edges + (first + 1) * columns + column, mask=column < columns, other=0)
+            beyond = (tl.load(ends + (r // shared) * room + word) - 1) // CHUNK - chunk
+            for further in range(1, beyond + 1):
+                total += tl.load(edges + (first + 2 * further) * columns + column, mask=column < columns, other=0)
+            tl.store(
+                sums + (r * room + word) * columns + column, total.to(sums.dtype.element_ty), mask=column < columns
+            )
