@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow check docs clean
+.PHONY: demo test test-slow check docs pictures clean
 
 demo: $(VENV)/.ready
 	$(BIN)/asreader demo --out runs/demo
@@ -22,6 +22,9 @@ check: $(VENV)/.ready-to-develop
 
 docs: $(VENV)/.ready-to-develop
 	$(BIN)/python docs/write_cli.py
+
+pictures: $(VENV)/.ready-to-develop
+	$(BIN)/python docs/write_pictures.py --page
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

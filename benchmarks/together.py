@@ -25,7 +25,7 @@ from asreader.data.resident import FREQUENT, NOBODY, FlatWords, Resident, Widths
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.kernels import recurrence
 from asreader.training.stacked import Stack
-from asreader.training.stacked_step import Moments, Step
+from asreader.training.stacked_step import Moments, Recipe, Step
 
 CANDIDATES, ANONYMOUS, BATCH, PREFETCH, SKEW = 10, 100, 32, 10, 0.22
 PROFILED = (
@@ -120,7 +120,7 @@ def _frequent_and_rare(documents: FlatWords, questions: FlatWords, shape: Shape)
 def orders(data: Resident, count: int, steps: int) -> tuple[np.ndarray, list[Widths]]:
     """What a group asks for: each reader's own plan and dealt rows."""
     numbers = np.arange(len(data.document_lengths))
-    made = np.empty((steps, count, BATCH + 1 + ANONYMOUS), np.int32)
+    made = np.zeros((steps, count, BATCH + 2 + ANONYMOUS), np.int32)
     for reader in range(count):
         batches = plan(data.document_lengths, numbers, size=BATCH, prefetch=PREFETCH, seed=reader, epoch=0)
         for step in range(steps):
@@ -130,7 +130,7 @@ def orders(data: Resident, count: int, steps: int) -> tuple[np.ndarray, list[Wid
             made[step, reader, BATCH] = len(batch)
             generator = np.random.default_rng([reader, 0, step])
             pool = np.arange(FIRST_ANONYMOUS_ROW, FIRST_ANONYMOUS_ROW + ANONYMOUS, dtype=np.int32)
-            made[step, reader, BATCH + 1 :] = generator.permutation(pool)
+            made[step, reader, BATCH + 2 :] = generator.permutation(pool)
     return made, [data.widths(order[:, :BATCH]) for order in made]
 
 
@@ -148,7 +148,7 @@ class Bench:
                     view.copy_(network.get_parameter(name))
         moments = Moments(first, second, torch.zeros(count, sum(1 for _ in network.parameters()), device=device))
         self.step = Step(
-            weights, moments, data, batch=BATCH, rates=[0.001] * count, clip=10.0, precision=precision, graphs=graphs
+            weights, moments, data, batch=BATCH, recipe=Recipe([0.001] * count, 10.0, precision), graphs=graphs
         )
         begin = time.perf_counter()
         made, self.widths = orders(data, count, steps)

@@ -22,10 +22,10 @@ LEVELS = (
     ("cloze",),
     ("evaluation", "kernels"),
     ("readers", "baselines", "run"),
-    ("answer", "highlight", "tables"),
+    ("answer", "highlight", "markup", "salience", "tables"),
     ("predictor",),
     ("training", "analysis"),
-    ("demo", "benchmark"),
+    ("demo", "benchmark", "sweep"),
     ("cli",),
     ("__main__",),
 )
@@ -36,6 +36,7 @@ HOMES = {
     "jieba": ["data/chinese.py"],
     "ray": ["executors/ray.py"],
     "spacy": ["cloze/tagging/spacy.py"],
+    "matplotlib": ["analysis"],
     "pyarrow": ["data/formats/huggingface_cbt.py"],
     "safetensors": ["run.py"],
     "tomllib": ["config.py"],
@@ -89,7 +90,8 @@ def test_a_third_party_has_one_home(library: str) -> None:
 def test_what_runs_without_torch_imports_no_torch() -> None:
     code = (
         "import sys, asreader.cli, asreader.data.loading, asreader.baselines, asreader.tables;"
-        "sys.exit('torch' in sys.modules or 'nltk' in sys.modules or 'pyarrow' in sys.modules)"
+        "sys.exit('torch' in sys.modules or 'nltk' in sys.modules or 'pyarrow' in sys.modules"
+        " or 'matplotlib' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

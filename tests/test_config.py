@@ -35,6 +35,11 @@ def test_toml_round_trip() -> None:
         ("[train]\nbatch = 0", [], "at least 1"),
         ("[train]\nmetric = 'cost'", [], "accuracy, loss"),
         ("[train]\nlearning_rate = 0", [], "greater than 0"),
+        ("[train]\ndecay = 'slow'", [], "none, linear, cosine"),
+        ("[train]\nwarmup = -1", [], "at least 0"),
+        ("[train]\naverage = 1", [], "below 1"),
+        ("[train]\nteacher_weight = 0", [], "above 0"),
+        ("[train]\nbackend = 'many'", [], "auto, ddp"),
         ("[data]\nanonymise = 1.5", [], "share"),
         ("[data]\nvocabulary = 'all'", [], "train\\+evaluation"),
         ("batch = 3", [], "section"),
@@ -51,11 +56,26 @@ def test_a_mistake_is_one_line_with_a_hint(text: str, overrides: list[str], said
 
 
 @pytest.mark.parametrize(
-    "options", [{"hiden": 3}, {"hidden": "3"}, {"normalise": "words"}, {"hidden": 3.5}, {"hidden": 0}, {"layers": 0}]
+    "options",
+    [
+        {"hiden": 3},
+        {"hidden": "3"},
+        {"normalise": "words"},
+        {"hidden": 3.5},
+        {"hidden": 0},
+        {"layers": 0},
+        {"dropout": 1.5},
+        {"dropout": -0.1},
+        {"dropout": "0.1"},
+    ],
 )
 def test_the_reader_checks_its_own_settings(options: dict[str, object]) -> None:
     with pytest.raises(InputError, match="reader"):
         readers.build("attention_sum", 10, options)
+
+
+def test_a_share_may_be_written_as_a_whole_number() -> None:
+    readers.build("attention_sum", 10, {"dropout": 0})
 
 
 def test_an_unknown_reader_is_named_with_a_hint() -> None:

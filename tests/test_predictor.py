@@ -163,7 +163,7 @@ def test_html_of_hostile_text_is_text() -> None:
     assert "<img" not in page
     assert "<b>" not in page
     assert "&lt;script&gt;" in page
-    assert "http" not in page
+    assert "http:" not in page
     highlight.terminal(hostile())
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from asreader.data.example import Sentence
 
@@ -18,7 +19,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Answer:
-    """The best-supported candidate, or None where no candidate stands in the document. Best candidates come first."""
+    """The best-supported candidate, or None where no candidate stands in the document. Best candidates come first.
+
+    `names` are real names of anonymous words, for showing; `expected` is the right answer where the data know it.
+    """
 
     answer: str | None
     confidence: float
@@ -26,6 +30,8 @@ class Answer:
     question: Sentence
     document: tuple[Sentence, ...]
     attention: tuple[float, ...]
+    names: Mapping[str, str] = field(default_factory=dict)
+    expected: str | None = None
 
     @property
     def tokens(self) -> Sentence:

@@ -47,10 +47,16 @@ class TrainSettings:
     batch: int = 32
     prefetch: int = 10  # batches that are sorted by document length together
     learning_rate: float = 0.001
+    warmup: int = 0  # steps over which the learning rate rises to its full height
+    decay: str = "none"  # or "linear", "cosine": how it falls afterwards, to nothing at the end of `epochs`
     clip: float = 10.0  # largest norm of the gradient
+    average: float = 0.0  # what an average of the weights keeps of itself at a step, such as 0.999; 0: none is made
+    teacher: str = ""  # prediction files over the training questions, comma-separated: their mean is learnt from too
+    teacher_weight: float = 0.5  # the teacher's share of the loss; the rest is the answer's
     validate_every: int = 0  # batches; 0: after every epoch
     patience: int = 1  # stop after so many validations in a row without a better one
     metric: str = "accuracy"  # or "loss": what "better" means
+    backend: str = "auto"  # or "ddp": one reader on many devices, a process for each, started by torchrun
     device: str = "auto"  # auto, cpu, cuda, cuda:1, mps
     precision: str = "auto"  # auto: bfloat16 on a GPU, float32 elsewhere
     checkpoint_seconds: float = 60.0
@@ -60,12 +66,19 @@ class TrainSettings:
     def __post_init__(self) -> None:
         _one_of("train.metric", self.metric, ("accuracy", "loss"))
         _one_of("train.precision", self.precision, ("auto", "float32", "bfloat16"))
+        _one_of("train.decay", self.decay, ("none", "linear", "cosine"))
+        _one_of("train.backend", self.backend, ("auto", "ddp"))
         for name in ("epochs", "batch", "prefetch", "patience", "log_every"):
             _at_least(f"train.{name}", getattr(self, name), 1)
-        _at_least("train.validate_every", self.validate_every, 0)
+        for name in ("validate_every", "warmup"):
+            _at_least(f"train.{name}", getattr(self, name), 0)
         for name in ("learning_rate", "clip"):
             if getattr(self, name) <= 0:
                 raise InputError(f"train.{name} must be greater than 0, not {getattr(self, name)}")
+        if not 0 <= self.average < 1:
+            raise InputError(f"train.average is a share from 0 to below 1, not {self.average}")
+        if not 0 < self.teacher_weight <= 1:
+            raise InputError(f"train.teacher_weight is a share above 0 and up to 1, not {self.teacher_weight}")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +69,11 @@ class Reader:
     def answer(self, document: Text, question: Text, candidates: Sequence[str] | None = None) -> Answer:
         """Answer one question. Without candidates every word of the document is one."""
         return self.read(document).answer(question, candidates)
+
+    def explain(self, example: Example) -> Answer:
+        """Answer an Example, word for word as it is, beside the answer and the names that its data know."""
+        answer = ReadDocument(self, example.document, None)._answered(example, {})
+        return replace(answer, names=example.names, expected=example.answer)
 
     def read(self, document: Text) -> ReadDocument:
         """Read a document once, to ask about it many times."""

@@ -36,7 +36,7 @@ class Run:
     def begin(self, settings: Config, words: Vocabulary) -> None:
         """Write what is fixed for the run; config.toml comes last and makes it one."""
         words.save(self.folder / "vocabulary.txt")
-        files.write_text(self.folder / "environment.json", json.dumps(environment(), indent=1) + "\n")
+        files.write_text(self.environment, json.dumps(environment(), indent=1) + "\n")
         self.save_config(settings)
 
     def save_config(self, settings: Config) -> None:
@@ -74,6 +74,11 @@ class Run:
     def metrics(self) -> Path:
         """One JSON object a line: losses while training, scores of validations."""
         return self.folder / "metrics.jsonl"
+
+    @property
+    def environment(self) -> Path:
+        """What it was made with, as one JSON object."""
+        return self.folder / "environment.json"
 
     @property
     def tensorboard(self) -> Path:

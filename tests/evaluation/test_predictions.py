@@ -106,6 +106,7 @@ def test_two_questions_of_one_id_are_not_written(tmp_path: Path) -> None:
         ('{"id": "x", "candidates": ["a"], "probabilities": ["0.5"]}', "number"),
         ('{"id": "x", "candidates": ["a"], "probabilities": [true]}', "number"),
         ('{"id": "x", "candidates": ["a"], "probabilities": [NaN]}', "number"),
+        ('{"id": "x", "candidates": ["a", "b"], "probabilities": [0.5, NaN]}', "number"),
         ('{"id": "x", "candidates": ["a"], "probabilities": [1e999]}', "number"),
         ('{"id": "x", "candidates": ["a"], "probabilities": [-0.5]}', "number"),
         ('{"id": "x", "candidates": ["a"], "probabilities": [1.5]}', "between 0 and 1"),

@@ -12,23 +12,29 @@ from asreader.kernels.words import distinct
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def test_rows_end_where_adam_takes_them() -> None:
+@pytest.mark.parametrize("keep", [0.0, 0.99])
+def test_rows_end_where_adam_takes_them(keep: float) -> None:
     with DEVICE:
-        _compare()
+        _compare(keep)
 
 
-def _compare() -> None:
+def _compare(keep: float) -> None:
     torch.manual_seed(1)
     width, readers, table, rates, scale = 12, 2, 9, torch.tensor([0.01, 0.002]), torch.tensor([1.0, 2.5])
     start = torch.randn(readers, table, width)
     plain = [start[n].clone().requires_grad_() for n in range(readers)]
     optimizers = [torch.optim.Adam([plain[n]], rates[n].item()) for n in range(readers)]
     steps = torch.zeros(readers, 3)
-    lazy = lazy_adam.tables(start.clone(), torch.zeros_like(start), torch.zeros_like(start), rates, steps[:, 0])
-    for step in range(180):
+    factors = torch.linspace(1.0, 0.2, 100)  # then they stay
+    lazy = lazy_adam.tables(
+        start.clone(), torch.zeros_like(start), torch.zeros_like(start), rates, steps[:, 0], factors=factors,
+        average=start.clone() if keep else None, keep=keep,
+    )  # fmt: skip
+    average = start.clone()
+    for step in range(200):
         # One row is met only at the beginning and at the end, beyond the steps that are taken one by one.
         met = [torch.randint(1, 5 if step % 7 else 8, (4,)) for _ in range(readers)]
-        if step in (2, 175):
+        if step in (2, 175, 199):
             met = [torch.tensor([8, 1, 1, 1])] * readers
         batch = torch.stack(met)[:, None, :]
         words = distinct(batch, batch, table, room=6)
@@ -44,9 +50,14 @@ def _compare() -> None:
         lazy.update(own, scale, steps[:, 0], words)
         for n in range(readers):
             plain[n].grad = gradient[n] / scale[n]
+            optimizers[n].param_groups[0]["lr"] = (rates[n] * factors[min(step, 99)]).item()
             optimizers[n].step()
+            share = (1 - keep) / (1 - keep ** (step + 1))
+            average[n] += share * (plain[n].detach() - average[n])
     lazy.catch_up(steps[:, 0])
-    assert (lazy.reached == 180).all()
+    assert (lazy.reached == 200).all()
+    if lazy.average is not None:
+        torch.testing.assert_close(lazy.average, average, rtol=2e-5, atol=3e-6)
     for n in range(readers):
         torch.testing.assert_close(lazy.weights[n], plain[n].detach(), rtol=2e-5, atol=2e-6)
         state = optimizers[n].state[plain[n]]
@@ -66,7 +77,7 @@ def test_other_parameters_step_as_adam_does() -> None:
         for _ in range(5):
             gradient = torch.randn_like(start)
             steps += 1
-            lazy.step(start, first, second, gradient, scale, steps[:, 0])
+            lazy.step(start, first, second, None, gradient, scale, steps[:, 0])
             for n, optimizer in enumerate(optimizers):
                 plain[n].grad = gradient[n] / scale[n]
                 optimizer.step()

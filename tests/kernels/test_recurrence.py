@@ -36,7 +36,8 @@ def given(recurrences: int, steps: int, batch: int, hidden: int, dtype: torch.dt
     torch.manual_seed(steps + hidden)
     rows = steps * batch // 2 + 3
     table = torch.randn(recurrences, rows, 3 * hidden, device=DEVICE).to(dtype).requires_grad_()
-    index = torch.randint(0, rows, (recurrences // 2, steps, batch), dtype=torch.int32, device=DEVICE)
+    # Part of something larger, as `distinct` cuts it out of a batch's documents and questions.
+    index = torch.randint(0, rows, (recurrences // 2, steps + 2, batch), dtype=torch.int32, device=DEVICE)[:, 1:-1]
     weights = (torch.randn(recurrences, 3 * hidden, hidden, device=DEVICE) / hidden**0.5).to(dtype).requires_grad_()
     biases = torch.randn(recurrences, hidden, device=DEVICE).requires_grad_()
     lengths = torch.randint(1, steps + 1, (recurrences // 2, batch), device=DEVICE)

@@ -42,6 +42,22 @@ def whole(settings: Config, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return loop.train(settings, tmp_path_factory.mktemp("runs") / "whole")
 
 
+@pytest.fixture(scope="module")
+def beyond(settings: Config, whole: Run, tmp_path_factory: pytest.TempPathFactory) -> Config:
+    """All that the paper's recipe does not have."""
+    said = tmp_path_factory.mktemp("teacher") / "said.jsonl"
+    store = loop.load(settings.data.train, "train", settings)
+    predictions.write(said, Reader.load(whole.folder, "cpu").evaluate(store).predictions)
+    options = replace(settings.train, warmup=4, decay="cosine", average=0.9, teacher=str(said), teacher_weight=0.3)
+    return replace(settings, reader={**settings.reader, "dropout": 0.2}, train=options)
+
+
+@pytest.fixture(scope="module")
+def whole_beyond(beyond: Config, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run with all of it that nothing interrupts."""
+    return loop.train(beyond, tmp_path_factory.mktemp("runs") / "beyond")
+
+
 def same_files(left: Run, right: Run) -> bool:
     names = ("weights.safetensors", "state.safetensors", "vocabulary.txt", "predictions/valid.jsonl", "card.md")
     return all((left.folder / name).read_bytes() == (right.folder / name).read_bytes() for name in names)
@@ -65,6 +81,21 @@ def test_same_seed_same_weights_other_seed_other_weights(settings: Config, whole
 def test_stopped_anywhere_and_resumed_equals_uninterrupted(
     settings: Config, whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
+    stopped_and_resumed(settings, tmp_path, monkeypatch, steps)
+    assert same_files(Run(tmp_path / "run"), whole)
+    assert _rows(tmp_path / "run") == _rows(whole.folder)
+
+
+@pytest.mark.parametrize("steps", [1, 10, 13])
+def test_so_it_does_with_dropout_schedule_average_and_teacher(
+    beyond: Config, whole_beyond: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    stopped_and_resumed(beyond, tmp_path, monkeypatch, steps)
+    assert same_files(Run(tmp_path / "run"), whole_beyond)
+    assert _rows(tmp_path / "run") == _rows(whole_beyond.folder)
+
+
+def stopped_and_resumed(settings: Config, folder: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     original, taken = loop.Training.step, 0
 
     def stopping(self: loop.Training, *arguments: object) -> torch.Tensor:
@@ -76,10 +107,9 @@ def test_stopped_anywhere_and_resumed_equals_uninterrupted(
 
     monkeypatch.setattr(loop.Training, "step", stopping)
     with pytest.raises(KeyboardInterrupt):
-        loop.train(settings, tmp_path / "run")
+        loop.train(settings, folder / "run")
     monkeypatch.undo()
-    assert same_files(loop.train(settings, tmp_path / "run", resume=True), whole)
-    assert _rows(tmp_path / "run") == _rows(whole.folder)
+    loop.train(settings, folder / "run", resume=True)
 
 
 def _rows(run: Path) -> list[tuple[int, str]]:
@@ -146,6 +176,30 @@ def test_what_is_fixed_for_a_run_cannot_change(settings: Config, whole: Run) -> 
     ):
         with pytest.raises(InputError, match="only \\[train\\] may change"):
             loop.train(other, whole.folder, resume=True)
+
+
+def test_a_run_keeps_its_teacher(beyond: Config, whole_beyond: Run) -> None:
+    for change in ({"teacher": ""}, {"teacher_weight": 0.9}):
+        with pytest.raises(InputError, match="a run keeps both"):
+            loop.train(replace(beyond, train=replace(beyond.train, **change)), whole_beyond.folder, resume=True)  # type: ignore[arg-type]
+
+
+def test_every_extra_changes_the_run_and_the_card_names_it(
+    settings: Config, beyond: Config, whole: Run, tmp_path: Path
+) -> None:
+    options = beyond.train
+    paper = (whole.folder / "card.md").read_text()
+    for name, word, changed in (
+        ("dropout", "dropout 0.2", replace(settings, reader=beyond.reader)),
+        ("warmup", "warm-up over 4 steps", replace(settings, train=replace(settings.train, warmup=4))),
+        ("decay", "cosine decay", replace(settings, train=replace(settings.train, decay="cosine"))),
+        ("average", "moving average", replace(settings, train=replace(settings.train, average=0.9))),
+        ("teacher", "`said.jsonl`", replace(settings, train=replace(settings.train, teacher=options.teacher))),
+    ):
+        run = loop.train(changed, tmp_path / name)
+        assert word in (run.folder / "card.md").read_text()
+        assert word not in paper
+        assert not torch.equal(run.weights()["embed.weight"], whole.weights()["embed.weight"])
 
 
 def test_a_finished_run_can_be_trained_on(settings: Config, tmp_path: Path) -> None:

@@ -17,17 +17,18 @@ from asreader.config import Config, DataSettings, TrainSettings
 from asreader.data.batching import Batcher
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
+from asreader.data.loading import load_store
 from asreader.data.resident import Widths, resident
 from asreader.data.store import encode
 from asreader.data.vocabulary import build
 from asreader.errors import InputError
 from asreader.evaluation import predictions
-from asreader.predictor import Reader
 from asreader.kernels.words import distinct
+from asreader.predictor import Reader
 from asreader.readers.attention_sum import AttentionSum
 from asreader.run import Run
 from asreader.training import loop, stacked
-from asreader.training.stacked import Stack
+from asreader.training.stacked import Lesson, Stack
 from asreader.training.stacked_step import Step
 from asreader.training.together import train_together
 
@@ -244,7 +245,7 @@ def test_losses_and_gradients_are_those_of_the_network(precision: torch.dtype) -
     weights, widths = weights.learnable(), data.widths(numbers)
     batch = data.batch(torch.from_numpy(numbers), torch.tensor(sizes), widths)
     met = distinct(batch.document, batch.question, words.size, widths.words)
-    losses = stacked.losses(weights, stacked.vectors(weights, met), met, batch, precision)
+    losses = stacked.losses(weights, stacked.vectors(weights, met), met, batch, Lesson(precision))
     gradients = Stack.of(torch.autograd.grad(losses.sum(), weights.tensors()))
     near = CLOSE if precision == torch.float32 else 0.25
     for reader, (network, size) in enumerate(zip(networks, sizes, strict=True)):
@@ -262,3 +263,31 @@ def test_a_run_trained_together_answers(together: list[Run], settings: Config) -
     found = Reader.load(together[0].folder).evaluate(loop.load(settings.data.valid, "valid", settings))
     best = max(float(row["accuracy"]) for row in rows(together[0]) if row["kind"] == "valid")  # type: ignore[arg-type]
     assert found.scores.accuracy == best
+
+
+def test_schedules_averages_and_teachers_are_those_of_a_reader_alone(settings: Config, tmp_path: Path) -> None:
+    said = tmp_path / "teacher.jsonl"
+    reader = Reader.load(str(loop.train(group(settings, 1)[0], tmp_path / "teacher").folder))
+    store = load_store(Path(settings.data.train))
+    predictions.write(said, reader.evaluate(store).predictions)
+    recipe = {"warmup": 2, "decay": "linear", "average": 0.8, "teacher": str(said), "teacher_weight": 0.4}
+    several = group(settings, 2, **recipe)
+    found = train_together(several, folders(tmp_path / "together", 2))
+    for own, run, place in zip(several, found, folders(tmp_path / "alone", 2), strict=True):
+        assert_same(loop.train(own, place), run)
+
+
+def test_an_average_goes_on_where_it_stopped(settings: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    several, places = group(settings, 2, average=0.7, decay="cosine"), folders(tmp_path / "stopped", 2)
+    interrupted(monkeypatch, 2, lambda: train_together(several, places))
+    resumed = train_together(several, places, resume=True)
+    for one, other in zip(resumed, train_together(several, folders(tmp_path / "whole", 2)), strict=True):
+        assert_same(one, other)
+
+
+def test_dropout_in_company_is_the_same_again(settings: Config, tmp_path: Path) -> None:
+    dropping = replace(settings, reader={**settings.reader, "dropout": 0.3})
+    one, other = (train_together(group(dropping, 2), folders(tmp_path / name, 2)) for name in "ab")
+    for left, right in zip(one, other, strict=True):
+        assert_same(left, right)
+    assert rows(one[0])[0]["loss"] != rows(one[1])[0]["loss"]

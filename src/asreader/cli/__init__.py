@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import asreader
-from asreader.cli import benchmark, combine, data, lists, make, work
+from asreader.cli import analysis, benchmark, combine, data, lists, make, report, sweep, work
 from asreader.errors import InputError, Stopped
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ for command in (
     data.convert,
     data.prepare,
     work.train,
+    sweep.sweep,
     work.evaluate,
     work.baseline,
     work.answer,
@@ -37,6 +38,10 @@ for command in (
     app.command()(command)
 app.command(cls=combine.ManyValues)(combine.ensemble)
 app.command()(combine.table)
+app.command()(combine.compare)
+app.command()(analysis.analyse)
+app.command()(report.gallery)
+app.command()(report.report)
 making = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 making.command()(make.books)
 making.command()(make.news)

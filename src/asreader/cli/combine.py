@@ -1,4 +1,4 @@
-"""ensemble, table: what many runs say together, and how well."""
+"""ensemble, table, compare: what many runs say together, how well, and which are better."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from asreader.cli.options import AsJson, print_json
-from asreader.errors import InputError
+from asreader.cli.options import AsJson, Format, print_json
 
 
 class Method(StrEnum):
@@ -18,6 +17,8 @@ class Method(StrEnum):
 
     average = "average"
     greedy = "greedy"
+    all = "all"
+    weighted = "weighted"
 
 
 class Style(StrEnum):
@@ -57,36 +58,25 @@ class ManyValues(TyperCommand):
 def ensemble(
     valid: Annotated[list[Path], typer.Option(help="validation predictions, one file a reader", metavar="PRED...")],
     test: Annotated[list[Path], typer.Option(help="test predictions of the same readers", metavar="PRED...")] = [],  # noqa: B006
-    method: Annotated[Method, typer.Option(help="the mean of the best, or the paper's greedy choice")] = Method.average,
+    method: Annotated[
+        Method, typer.Option(help="the mean of the best, the paper's greedy choice, the mean of all, fitted weights")
+    ] = Method.average,
     top: Annotated[float, typer.Option(min=0, max=1, help="which part of the readers `average` takes")] = 0.7,
     out: Annotated[Path | None, typer.Option(help="write the ensemble's predictions here", metavar="FILE")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Combine readers by their saved predictions; members are chosen on validation data alone."""
     from asreader.evaluation import ensembling, predictions
-    from asreader.evaluation.metrics import scores
 
-    if test and len(test) != len(valid):
-        raise InputError(f"--valid names {len(valid)} files and --test {len(test)}; name both of each reader, in order")
-    on_valid = ensembling.aligned(valid)
-    members = ensembling.greedy(on_valid) if method is Method.greedy else ensembling.best_share(on_valid, top)
-    said = {"valid": on_valid.predictions(members)}
-    if test:
-        said["test"] = ensembling.aligned(test).predictions(members)
-    found = {split: scores(those) for split, those in said.items()}
+    found = ensembling.combine(valid, test, method.value, top)
     if out is not None:
-        predictions.write(out, said["test" if test else "valid"])
-    names = [str(valid[member]) for member in members]
+        predictions.write(out, found.predictions)
     if as_json:
-        print_json({"method": method.value, "members": names} | {split: one.as_json() for split, one in found.items()})
-        return
-    single = on_valid.accuracies()
-    print(f"{method.value} ensemble of {len(members)} of {len(valid)} readers")
-    print(f"best single reader on validation data: {single.max():.4f}")
-    for split, one in found.items():
-        low, high = one.interval
-        print(f"{split}: {one.accuracy:.4f} (95% interval {low:.4f} to {high:.4f}), in the best 2: "
-              f"{one.accuracy_at[2]:.4f}, in the best 5: {one.accuracy_at[5]:.4f}")  # fmt: skip
+        print_json(found.as_json())
+    else:
+        from asreader import tables
+
+        tables.show(tables.ensemble(found))
 
 
 def table(
@@ -109,3 +99,26 @@ def table(
         from asreader import tables
 
         tables.show(tables.results(rows, style.value))
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(help="predictions, a run, or a folder of runs (seeds)", metavar="A")],
+    second: Annotated[Path, typer.Argument(help="another of the same questions", metavar="B")],
+    data: Annotated[
+        Path | None, typer.Option(help="the questions, to show those that only one side answers", metavar="DATA")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="which predictions of runs: valid (the default) or test")] = None,
+    format: Format = None,
+    show: Annotated[int, typer.Option(min=0, help="how many questions of each kind to show")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Which of two readers is better, by how much and how surely, and on which questions they differ."""
+    from asreader.evaluation import comparing
+
+    found = comparing.compare(first, second, split=split, data=data, format=format)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        from asreader import tables
+
+        tables.show(tables.comparison(found, show))

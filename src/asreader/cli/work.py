@@ -87,6 +87,9 @@ def answer(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="how many candidates to show")] = 5,
     html: Annotated[Path | None, typer.Option(help="write a page that shows the attention", metavar="FILE")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="draw the attention as in the paper's figures", metavar="FILE.svg|FILE.png")
+    ] = None,
     device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
@@ -98,6 +101,10 @@ def answer(
     found = Reader.load(run, device).answer(_text(document), question, choices)
     if html is not None:
         files.write_text(html, highlight.page(found))
+    if picture is not None:
+        from asreader.analysis import pictures
+
+        pictures.write(found, picture)
     if as_json:
         print_json(found.as_json(top))
     else:

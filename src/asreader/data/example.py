@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import chain
 
 GAP = "XXXXX"
@@ -17,6 +18,7 @@ class Example:
 
     Without `candidates` every distinct word of the document is one (see `proposed`). An answer need not be
     among the candidates or in the document: it is then counted as missed, never dropped in silence.
+    `names` are the real names of anonymous words, for showing alone: no reader sees them, no store keeps them.
     """
 
     id: str
@@ -24,6 +26,7 @@ class Example:
     question: Sentence
     candidates: tuple[str, ...] = ()
     answer: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def words(self) -> Sentence:

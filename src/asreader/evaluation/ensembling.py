@@ -6,7 +6,7 @@ and decides ties, never the answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,42 +15,143 @@ from numpy.typing import NDArray
 
 from asreader.errors import InputError
 from asreader.evaluation import predictions
-from asreader.evaluation.predictions import Prediction, real
+from asreader.evaluation.metrics import Scores, scores
+from asreader.evaluation.predictions import Line, Prediction, real
+
+BLOCKS = 5
+"""Parts of the validation data of cross-validation. Each is a row of neighbours, since they may share a document."""
+CLOSE = 1e-5
+"""How near to the best possible mean log likelihood fitted weights come."""
+ROUNDS = 5000
+NOTHING = 0.1
+"""A fitted weight below this part of one question's is none: one answer that a reader alone knows is worth a whole."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Aligned:
     """What M readers said of the same questions: probabilities padded with -1, which is below anything said."""
 
     questions: tuple[Prediction, ...]  # as the first reader has them: ids, answers, candidates in order
     probabilities: NDArray[np.float32]  # readers by questions by candidates
     answers: NDArray[np.intp]  # the answer's place among the candidates, or -1
+    known: NDArray[np.bool_]  # whether the question has an answer at all
+
+    def right(self, probabilities: NDArray[np.floating], top: int = 1) -> NDArray[np.bool_]:
+        """Of each question with a known answer, whether that is among the most probable, the first of equals first."""
+        if not self.known.any():
+            raise InputError("there is nothing to choose by: no question has a known answer")
+        if top == 1:
+            first: NDArray[np.bool_] = (probabilities.argmax(axis=-1) == self.answers)[self.known]
+            return first
+        own = np.take_along_axis(probabilities, np.maximum(self.answers, 0)[:, None], axis=-1)
+        before = np.arange(probabilities.shape[-1]) < self.answers[:, None]
+        ahead = ((probabilities > own) | ((probabilities == own) & before)).sum(axis=-1)
+        among: NDArray[np.bool_] = ((ahead < top) & (self.answers >= 0))[self.known]
+        return among
 
     def accuracy(self, probabilities: NDArray[np.floating]) -> float:
         """The share of answered questions whose most probable candidate, the first of equals, is the answer."""
-        known = np.array([question.answer is not None for question in self.questions])
-        if not known.any():
-            raise InputError("there is nothing to choose by: no question has a known answer")
-        return float((probabilities.argmax(axis=-1) == self.answers)[known].mean())
+        return float(self.right(probabilities).mean())
+
+    def alone(self) -> NDArray[np.bool_]:
+        """Readers by questions with a known answer: whether each reader by itself is right."""
+        return np.array([self.right(own) for own in self.probabilities])
 
     def accuracies(self) -> NDArray[np.float64]:
         """Of each reader alone."""
-        return np.array([self.accuracy(own) for own in self.probabilities])
+        return np.asarray(self.alone().mean(axis=1))
 
-    def averaged(self, members: Sequence[int]) -> NDArray[np.float64]:
-        """The mean of some readers' probabilities, padding below all."""
-        means: NDArray[np.float64] = self.probabilities[list(members)].mean(axis=0, dtype=np.float64)
-        return means
+    def part(self, rows: NDArray[np.intp]) -> Aligned:
+        """Only these questions."""
+        questions = tuple(self.questions[row] for row in rows)
+        return Aligned(questions, self.probabilities[:, rows], self.answers[rows], self.known[rows])
 
     def predictions(self, members: Sequence[int]) -> list[Prediction]:
-        """What the ensemble of these readers says."""
-        means = self.averaged(members)
+        """What the average of these readers says."""
+        return equal(members).predictions(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Ensemble:
+    """Readers, in the order in which they were chosen, and their weights, which sum to 1."""
+
+    members: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    def mixed(self, data: Aligned) -> NDArray[np.float32]:
+        """The weighted mean of the members' probabilities, padding below all."""
+        # Relative to the largest weight, so that equal weights sum exactly; one reader at a time, so that every
+        # candidate meets the same operations: equals must stay equal.
+        total = np.zeros(data.probabilities.shape[1:])
+        for member, weight in zip(self.members, self.weights, strict=True):
+            total += data.probabilities[member] * np.float64(weight / max(self.weights))
+        means: NDArray[np.float32] = (total / sum(weight / max(self.weights) for weight in self.weights)).astype("f4")
+        return means
+
+    def predictions(self, data: Aligned) -> list[Prediction]:
+        """What the ensemble says."""
         return [
             Prediction(
                 question.id, question.answer, question.candidates, np.maximum(own[: len(question.candidates)], 0)
             )
-            for question, own in zip(self.questions, means, strict=True)
+            for question, own in zip(data.questions, self.mixed(data), strict=True)
         ]
+
+
+Choice = Callable[[Aligned], Ensemble]
+"""A way to make an ensemble of readers, by what they said of validation data."""
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """An ensemble of prediction files and what it is worth."""
+
+    method: str
+    readers: int  # to choose from
+    members: tuple[str, ...]  # their validation files
+    weights: tuple[float, ...]
+    single: float  # accuracy of the best reader alone, on validation data
+    cross_validated: float | None
+    scores: dict[str, Scores]  # of valid and, if given, test
+    predictions: list[Prediction]  # of test data if given, else of validation data
+
+    def as_json(self) -> dict[str, object]:
+        """The document that `ensemble --json` prints."""
+        return {
+            "method": self.method,
+            "members": list(self.members),
+            "weights": list(self.weights),
+            "best_single": self.single,
+            "cross_validated": self.cross_validated,
+        } | {split: found.as_json() for split, found in self.scores.items()}
+
+
+def combine(valid: Sequence[Path], test: Sequence[Path], method: str, top: float) -> Combined:
+    """Choose readers by their validation files, as one of METHODS does; score them on these and on their test files."""
+    if test and len(test) != len(valid):
+        raise InputError(f"--valid names {len(valid)} files and --test {len(test)}; name both of each reader, in order")
+    on_valid = aligned(valid)
+    choice = METHODS[method](top)
+    chosen = choice(on_valid)
+    said = {"valid": chosen.predictions(on_valid)}
+    if test:
+        said["test"] = chosen.predictions(aligned(test))
+    crossed = cross_validated(on_valid, choice)
+    return Combined(
+        method=method,
+        readers=len(valid),
+        members=tuple(str(valid[member]) for member in chosen.members),
+        weights=chosen.weights,
+        single=float(on_valid.accuracies().max()),
+        cross_validated=None if crossed is None else float(crossed.mean()),
+        scores={split: scores(those) for split, those in said.items()},
+        predictions=said["test" if test else "valid"],
+    )
+
+
+def equal(members: Sequence[int]) -> Ensemble:
+    """Readers of equal weight."""
+    return Ensemble(tuple(members), (1 / len(members),) * len(members))
 
 
 def aligned(paths: Sequence[Path]) -> Aligned:
@@ -60,37 +161,46 @@ def aligned(paths: Sequence[Path]) -> Aligned:
         raise InputError(f"{paths[0]}: holds no predictions")
     widest = max(len(question.candidates) for question in first)
     everything = np.full((len(paths), len(first), widest), -1, dtype=np.float32)
-    for number, path in enumerate(paths):
-        said = first if number == 0 else predictions.read(path)
-        _fill(everything[number], first, {prediction.id: prediction for prediction in said}, paths[0], path)
+    rows = {question.id: row for row, question in enumerate(first)}
+    for room, question in zip(everything[0], first, strict=True):
+        room[: len(question.candidates)] = question.probabilities
+    for room, path in zip(everything[1:], paths[1:], strict=True):
+        _fill(room, first, rows, paths[0], path)
     never = np.ones((len(first), widest), dtype=np.bool_)  # padding, empty candidates, copies
     for row, question in enumerate(first):
         never[row, : len(question.candidates)] = ~real(question.candidates)
     everything[:, never] = -1
-    answers = [_place(question) for question in first]
-    return Aligned(tuple(first), everything, np.array(answers))
+    known = np.array([question.answer is not None for question in first])
+    return Aligned(tuple(first), everything, np.array([_place(question) for question in first]), known)
 
 
 def _fill(
-    room: NDArray[np.float32], first: Sequence[Prediction], said: dict[str, Prediction], origin: Path, path: Path
+    room: NDArray[np.float32], first: Sequence[Prediction], rows: dict[str, int], origin: Path, path: Path
 ) -> None:
     """One reader's probabilities in the first file's order; an InputError names the question that does not fit."""
-    for row, question in enumerate(first):
-        own = said.get(question.id)
-        if own is None:
-            raise InputError(f"{path}: the question {question.id!r} of {origin} is missing; use files of the same data")
-        if own.candidates == question.candidates:
-            values = own.probabilities
-        elif sorted(own.candidates) == sorted(question.candidates):
-            values = own.probabilities[_order(own.candidates, question.candidates)]
-        else:
-            raise InputError(f"{path}: the question {question.id!r} has other candidates than in {origin}")
-        if own.answer != question.answer:
-            raise InputError(f"{path}: the question {question.id!r} has another answer than in {origin}")
+    missing = dict(rows)
+    for own in predictions.lines(path):
+        row = missing.pop(own.id, None)
+        if row is None:
+            raise InputError(f"{path}: the question {own.id!r} is not in {origin}; use files of the same data")
+        values = _matched(own, first[row], origin, path)
         room[row, : len(values)] = values
-    if len(said) != len(first):
-        other = next(iter(said.keys() - {question.id for question in first}))
-        raise InputError(f"{path}: the question {other!r} is not in {origin}; use files of the same data")
+    if len(missing) == len(first):
+        raise InputError(f"{path}: holds no predictions")
+    if missing:
+        lost = next(iter(missing))
+        raise InputError(f"{path}: the question {lost!r} of {origin} is missing; use files of the same data")
+
+
+def _matched(own: Line, question: Prediction, origin: Path, path: Path) -> list[float]:
+    """What a line says of each candidate, in the order in which the first file has them."""
+    if own.answer != question.answer:
+        raise InputError(f"{path}: the question {own.id!r} has another answer than in {origin}")
+    if tuple(own.candidates) == question.candidates:
+        return own.probabilities
+    if sorted(own.candidates) != sorted(question.candidates):
+        raise InputError(f"{path}: the question {own.id!r} has other candidates than in {origin}")
+    return [own.probabilities[place] for place in _order(own.candidates, question.candidates)]
 
 
 def _order(own: Sequence[str], wanted: Sequence[str]) -> list[int]:
@@ -107,25 +217,83 @@ def _place(question: Prediction) -> int:
     return question.candidates.index(question.answer)
 
 
-def best_share(valid: Aligned, top: float) -> list[int]:
+def best_share(valid: Aligned, top: float) -> Ensemble:
     """*Average ensemble*: the best part of all readers by validation accuracy; of equals the first named."""
-    ranked = _ranked(valid)
-    return ranked[: max(1, round(top * len(ranked)))]
+    best = ranked(valid)
+    return equal(best[: max(1, round(top * len(best)))])
 
 
-def greedy(valid: Aligned) -> list[int]:
+def everyone(valid: Aligned) -> Ensemble:
+    """The average of all readers."""
+    return equal(ranked(valid))
+
+
+def greedy(valid: Aligned) -> Ensemble:
     """*Greedy ensemble*: the best reader, then each next best once, kept if validation accuracy improves."""
     chosen: list[int] = []
     total = np.zeros(valid.probabilities.shape[1:])
     best = -1.0
-    for reader in _ranked(valid):
-        candidate = total + valid.probabilities[reader]
-        accuracy = valid.accuracy(candidate)  # a sum ranks candidates as a mean does
+    for reader in ranked(valid):
+        summed = total + valid.probabilities[reader]
+        accuracy = valid.accuracy((summed / (len(chosen) + 1)).astype(np.float32))
         if accuracy > best:
             chosen.append(reader)
-            total, best = candidate, accuracy
-    return chosen
+            total, best = summed, accuracy
+    return equal(chosen)
 
 
-def _ranked(valid: Aligned) -> list[int]:
+def weighted(valid: Aligned) -> Ensemble:
+    """The weights under which the validation answers are most likely, by EM; readers of no weight are left out.
+
+    An answer that no reader gives any probability tells nothing of the weights. The heaviest reader comes first.
+    """
+    places = np.maximum(valid.answers, 0)[None, :, None]
+    said = np.take_along_axis(valid.probabilities, places, axis=-1)[..., 0].astype(np.float64)
+    said = said[:, (valid.answers >= 0) & (said > 0).any(axis=0)]
+    weights = _likeliest(said)
+    weights[weights < NOTHING / max(1, said.shape[1])] = 0
+    members = [reader for reader in np.argsort(-weights, kind="stable").tolist() if weights[reader]]
+    total = weights.sum()
+    return Ensemble(tuple(members), tuple(float(weights[member] / total) for member in members))
+
+
+def _likeliest(said: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Readers by questions: the answer's probability -> the weights of the mixture that maximise the mean log."""
+    weights = np.full(len(said), 1 / len(said))
+    for _ in range(ROUNDS if said.size else 0):
+        gains = said @ (1 / (weights @ said)) / said.shape[1]
+        # By concavity the best possible mean log likelihood is at most so much higher than this one.
+        if gains.max() - 1 < CLOSE:
+            break
+        weights = weights * gains  # the E and the M step in one: weights go on summing to 1
+    return weights
+
+
+def cross_validated(valid: Aligned, choice: Choice) -> NDArray[np.bool_] | None:
+    """Whether each validation question is answered rightly by an ensemble chosen on the other blocks of questions.
+
+    Seen beside the accuracy on the very questions it was chosen on, it shows how much of that is luck. None: too few
+    questions to do without any.
+    """
+    rows = np.flatnonzero(valid.known)
+    if len(rows) < 2:
+        return None
+    verdicts = []
+    for block in np.array_split(rows, min(BLOCKS, len(rows))):
+        held, others = valid.part(block), valid.part(np.setdiff1d(rows, block))
+        verdicts.append(held.right(choice(others).mixed(held)))
+    return np.concatenate(verdicts)
+
+
+def ranked(valid: Aligned) -> list[int]:
+    """Readers by validation accuracy, the best first; of equals the first named."""
     return [int(reader) for reader in np.argsort(-valid.accuracies(), kind="stable")]
+
+
+METHODS: dict[str, Callable[[float], Choice]] = {
+    "average": lambda top: lambda valid: best_share(valid, top),
+    "greedy": lambda top: greedy,
+    "all": lambda top: everyone,
+    "weighted": lambda top: weighted,
+}
+"""Ways to choose, each for the part of the readers that `average` takes."""

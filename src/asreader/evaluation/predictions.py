@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from asreader.errors import InputError
 from asreader.files import replacing
 
-ROUNDING = 1e-3
+LARGEST = float(np.float32(1.001))
 """How far above 1 a probability may lie: float32 sums are not exact."""
 
 
@@ -39,7 +39,7 @@ class Prediction:
         probabilities = np.array(self.probabilities, dtype=np.float32)
         if probabilities.shape != (len(self.candidates),):
             raise ValueError(f"{len(self.candidates)} candidates but probabilities of shape {probabilities.shape}")
-        if len(probabilities) and not (probabilities.min() >= 0 and probabilities.max() <= 1 + ROUNDING):
+        if len(probabilities) and not (probabilities.min() >= 0 and probabilities.max() <= LARGEST):
             raise ValueError("a probability does not lie between 0 and 1")
         probabilities.setflags(write=False)
         object.__setattr__(self, "probabilities", probabilities)
@@ -76,20 +76,38 @@ def write(path: str | os.PathLike[str], predictions: Iterable[Prediction]) -> No
 
 def read(path: str | os.PathLike[str]) -> list[Prediction]:
     """JSONL file (plain, .gz or .xz) -> Predictions, in the file's order."""
-    found: dict[str, Prediction] = {}
-    for number, line in enumerate(_lines(Path(path)), start=1):
-        if line.strip():
+    return [
+        Prediction(line.id, line.answer, tuple(line.candidates), np.array(line.probabilities, dtype=np.float32))
+        for line in lines(path)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A checked line of a prediction file; plain lists, since many files are read in a row."""
+
+    id: str
+    answer: str | None
+    candidates: list[str]
+    probabilities: list[float]
+
+
+def lines(path: str | os.PathLike[str]) -> Iterator[Line]:
+    """JSONL file (plain, .gz or .xz) -> its lines; an InputError names the file, and the line that is none."""
+    seen: set[str] = set()
+    for number, text in enumerate(_read(Path(path)), start=1):
+        if text.strip():
             try:
-                prediction = _parsed(line)
+                line = _parsed(text)
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{path}:{number}: not a line of a prediction file: {error}") from error
-            if prediction.id in found:
-                raise InputError(f"{path}:{number}: the id {prediction.id!r} occurs twice; each question has one line")
-            found[prediction.id] = prediction
-    return list(found.values())
+            if line.id in seen:
+                raise InputError(f"{path}:{number}: the id {line.id!r} occurs twice; each question has one line")
+            seen.add(line.id)
+            yield line
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _read(path: Path) -> Iterator[bytes]:
     """File -> lines; whatever keeps it from being read to its end is the user's to mend."""
     try:
         with _opened(path, path.suffix, "rb") as file:
@@ -138,18 +156,25 @@ def _shortest(values: NDArray[np.float32]) -> list[float]:
     return exact
 
 
-def _parsed(line: bytes) -> Prediction:
-    """One line of JSON -> Prediction; ValueError says why it is none."""
-    match json.loads(line):
-        case {"id": str(id), "candidates": [*candidates], "probabilities": [*probabilities], **rest}:
-            answer = rest.get("answer")
-        case _:
-            raise ValueError('expected an object with "id" (text), "candidates" and "probabilities" (lists)')
+def _parsed(text: bytes) -> Line:
+    """One line of JSON -> Line; ValueError says why it is none."""
+    record = json.loads(text)
+    told = record if isinstance(record, dict) else {}
+    id, answer = told.get("id"), told.get("answer")
+    candidates, probabilities = told.get("candidates"), told.get("probabilities")
+    if not (isinstance(id, str) and isinstance(candidates, list) and isinstance(probabilities, list)):
+        raise ValueError('expected an object with "id" (text), "candidates" and "probabilities" (lists)')
     if not set(map(type, candidates)) <= {str}:
         raise ValueError('"candidates" holds something that is not text')
-    numbers = set(map(type, probabilities)) <= {int, float}
-    if not numbers or (probabilities and not (min(probabilities) >= 0 and max(probabilities) < 2)):
+    if not set(map(type, probabilities)) <= {int, float} or not _between(probabilities):
         raise ValueError('"probabilities" holds something that is not a number between 0 and 1')
-    if not isinstance(answer, str | None):
+    if len(candidates) != len(probabilities):
+        raise ValueError(f"{len(candidates)} candidates but {len(probabilities)} probabilities")
+    if answer is not None and not isinstance(answer, str):
         raise ValueError('"answer" is neither text nor null')
-    return Prediction(id, answer, tuple(candidates), np.array(probabilities, dtype=np.float32))
+    return Line(id, answer, candidates, probabilities)
+
+
+def _between(values: list[float]) -> bool:
+    """Whether all lie between 0 and 1; only in a sum is a NaN sure to be noticed, wherever it stands."""
+    return not values or (min(values) >= 0 and max(values) <= LARGEST and sum(values) >= 0)

@@ -1,49 +1,73 @@
-"""prediction files of many runs -> the rows of the paper's result tables (sections 5.2 and 6)."""
+"""prediction files of many runs -> the rows of the paper's result tables (sections 5.2 and 6), and what they leave out.
+
+Every choice (the best run, an ensemble's members and weights, ranks) is made on validation data and then stands: test
+figures and intervals are of what was chosen.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asreader.errors import InputError
-from asreader.evaluation import ensembling
-from asreader.evaluation.ensembling import Aligned
-from asreader.evaluation.metrics import scores
+from asreader.evaluation import bootstrap, ensembling, published
+from asreader.evaluation.bootstrap import Credits, Interval
+from asreader.evaluation.ensembling import Aligned, Choice, Ensemble
+from asreader.evaluation.metrics import TOPS
+from asreader.evaluation.published import Published
+from asreader.evaluation.seeds import Setting, settings
 
 BEST = 0.2
 """The part of all readers whose mean the paper reports beside the best one."""
 AVERAGED = 0.7
 """The part of all readers that the paper's average ensemble takes."""
-
-PUBLISHED: dict[str, dict[str, tuple[float, ...]]] = {
-    "cnn": {"single": (0.686, 0.695), "best": (0.684, 0.699), "average": (0.739, 0.754), "greedy": (0.745, 0.748)},
-    "dailymail": {
-        "single": (0.750, 0.739),
-        "best": (0.745, 0.735),
-        "average": (0.781, 0.771),
-        "greedy": (0.787, 0.777),
-    },
-    "cbt-ne": {"single": (0.738, 0.686), "best": (0.733, 0.684), "average": (0.745, 0.706), "greedy": (0.762, 0.710)},
-    "cbt-cn": {"single": (0.688, 0.634), "best": (0.677, 0.632), "average": (0.711, 0.689), "greedy": (0.724, 0.675)},
-}
-"""Validation and test accuracy of the Attention Sum Reader in the paper."""
-PUBLISHED_TOP = {"cnn": (0.855, 0.948), "dailymail": (0.876, 0.948), "cbt-ne": (0.869, 0.968), "cbt-cn": (0.825, 0.954)}
-"""Of its greedy ensemble: the answer among the best 2, the best 5, on test data."""
+DRAWN = (1, 2, 5, 10, 20, 50, 100)
+"""Of so many runs the expected best is told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table; what is not known is None."""
+    """One line of a table; what is not known is None. Rows of the same `part` belong together."""
 
     name: str
     valid: float | None
     test: float | None = None
     paper_valid: float | None = None
     paper_test: float | None = None
+    valid_interval: Interval | None = None
+    test_interval: Interval | None = None
+    valid_deviation: float | None = None  # between seeds
+    test_deviation: float | None = None
+    part: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What runs said of one split, and whether each run by itself is right: runs by questions."""
+
+    said: Aligned
+    alone: NDArray[np.bool_]
+
+    def of(self, ensemble: Ensemble, top: int = 1) -> NDArray[np.bool_]:
+        """Whether the ensemble is right, or has the answer among its best."""
+        return self.said.right(ensemble.mixed(self.said), top)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A row before it is computed: the credit that each question of a split gives; its mean is the figure."""
+
+    part: str
+    name: str
+    credits: Callable[[Verdicts], Credits]
+    paper: Published | None = None
+    seeds: tuple[int, ...] = ()  # runs whose deviation is told
+    test: bool = True  # whether it means anything on test data
 
 
 def find(folders: Sequence[Path]) -> list[Path]:
@@ -55,56 +79,158 @@ def find(folders: Sequence[Path]) -> list[Path]:
     return found
 
 
+def prediction_files(path: Path, split: str = "valid") -> list[Path]:
+    """The prediction files meant by a file, a run or a folder of runs, sorted."""
+    if path.is_file():
+        return [path]
+    if not path.exists():
+        raise InputError(f"{path}: is not there; name a prediction file, a run or a folder of runs")
+    found = sorted(path.rglob(f"predictions/{split}.jsonl"))
+    if not found:
+        raise InputError(
+            f"{path}: no run with predictions/{split}.jsonl in it; name a prediction file or another folder"
+        )
+    return found
+
+
 def rows(runs: Sequence[Path], paper: str | None = None) -> list[Row]:
     """What the paper reports of its readers, of these runs. Test data count if every run has predicted them."""
-    valid = ensembling.aligned([run / "predictions" / "valid.jsonl" for run in runs])
-    paths = [run / "predictions" / "test.jsonl" for run in runs]
-    test = ensembling.aligned(paths) if all(path.is_file() for path in paths) else None
-    alone = valid.accuracies()
-    ranked = sorted(range(len(runs)), key=lambda reader: -alone[reader])
-    best = ranked[: max(1, math.ceil(BEST * len(runs)))]
-    averaged, greedy = ensembling.best_share(valid, AVERAGED), ensembling.greedy(valid)
-    published = PUBLISHED.get(paper or "", {})
-
-    def row(name: str, key: str, of: Sequence[int], together: bool) -> Row:
-        ours = [None if data is None else _accuracy(data, of, together) for data in (valid, test)]
-        return Row(name, ours[0], ours[1], *published.get(key, (None, None)))
-
+    valid = _verdicts(runs, "valid")
+    test = _verdicts(runs, "test") if all(_file(run, "test").is_file() for run in runs) else None
+    drafts = list(_drafts(valid, settings(runs), paper or ""))
+    on_valid = _figures(drafts, valid)
+    on_test = [_Figure()] * len(drafts) if test is None else _figures(drafts, test, test=True)
     return [
-        row("single reader, the best on validation data", "single", ranked[:1], False),
-        row(f"mean of the best {BEST:.0%} ({len(best)} of {len(runs)})", "best", best, False),
-        row(f"average ensemble of the best {AVERAGED:.0%} ({len(averaged)})", "average", averaged, True),
-        row(f"greedy ensemble ({len(greedy)})", "greedy", greedy, True),
-        *_tops(valid, test, greedy, PUBLISHED_TOP.get(paper or "", (None, None))),
+        *(_row(draft, here, there) for draft, here, there in zip(drafts, on_valid, on_test, strict=True)),
         *_spread(valid, test),
+        *(
+            Row(name, None, None, other.valid, other.test, part="other systems")
+            for name, other in published.OTHERS.get(paper or "", {}).items()
+        ),
     ]
 
 
-def _accuracy(data: Aligned, members: Sequence[int], together: bool) -> float:
-    if together:
-        return scores(data.predictions(members)).accuracy
-    return float(np.mean(data.accuracies()[list(members)]))
+def _file(run: Path, split: str) -> Path:
+    return run / "predictions" / f"{split}.jsonl"
 
 
-def _tops(valid: Aligned, test: Aligned | None, members: Sequence[int], published: Sequence[float | None]) -> list[Row]:
-    on_valid = scores(valid.predictions(members))
-    on_test = None if test is None else scores(test.predictions(members))
-    return [
-        Row(
-            f"greedy ensemble, answer in the best {top}",
-            on_valid.accuracy_at[top],
-            None if on_test is None else on_test.accuracy_at[top],
-            paper_test=paper,
-        )
-        for top, paper in zip((2, 5), published, strict=True)
-    ]
+def _verdicts(runs: Sequence[Path], split: str) -> Verdicts:
+    said = ensembling.aligned([_file(run, split) for run in runs])
+    return Verdicts(said, said.alone())
 
 
-def _spread(valid: Aligned, test: Aligned | None) -> list[Row]:
-    """How far apart the runs are: the paper saw 0.6 to 2.5 points between runs of equal settings."""
-    if len(valid.probabilities) < 2:
+def _drafts(valid: Verdicts, shared: Sequence[Setting], paper: str) -> Iterator[Draft]:
+    said, told = valid.said, published.READER.get(paper, {})
+    ranked, runs = ensembling.ranked(said), len(valid.alone)
+    best = ranked[: max(1, math.ceil(BEST * runs))]
+    single = ensembling.equal(ranked[:1])
+    yield Draft("readers", "best single reader", _alone(ranked[:1]), told.get("single"))
+    yield Draft("readers", f"mean of best {BEST:.0%} ({len(best)} of {runs})", _alone(best),
+                told.get("best"))  # fmt: skip
+    averaged, greedy = ensembling.best_share(said, AVERAGED), ensembling.greedy(said)
+    weighted, everyone = ensembling.weighted(said), ensembling.everyone(said)
+    yield _together(f"average ensemble, {AVERAGED:.0%}", averaged, told.get("average"))
+    yield _together("average ensemble, all", everyone)
+    yield _together("greedy ensemble", greedy, told.get("greedy"))
+    yield from _crossed("greedy", said, ensembling.greedy)
+    yield _together("weighted ensemble", weighted)
+    yield from _crossed("weighted", said, ensembling.weighted)
+    yield from _tops("single", single, {})
+    yield from _tops("greedy", greedy, published.TOP.get(paper, {}))
+    for number in (number for number in DRAWN if number < runs):
+        yield Draft("best of n", f"expected best of {number} run{'s' * (number > 1)}", _best_of(ranked, number))
+    for setting in shared:
+        name = f"mean of {len(setting.runs)} seeds" + (f", {setting.name}" if setting.name else "")
+        yield Draft("seeds", name, _alone(setting.runs), seeds=setting.runs)
+
+
+def _alone(members: Sequence[int]) -> Callable[[Verdicts], Credits]:
+    """The mean of some runs, each by itself."""
+    return lambda data: np.asarray(data.alone[list(members)].mean(axis=0))
+
+
+def _together(name: str, ensemble: Ensemble, paper: Published | None = None) -> Draft:
+    return Draft("ensembles", f"{name} ({len(ensemble.members)})", lambda data: data.of(ensemble), paper)
+
+
+def _crossed(name: str, said: Aligned, choice: Choice) -> Iterator[Draft]:
+    verdicts = ensembling.cross_validated(said, choice)
+    if verdicts is not None:
+        yield Draft("ensembles", f"{name}, cross-validated", lambda _: verdicts, test=False)
+
+
+def _tops(name: str, ensemble: Ensemble, paper: dict[int, float]) -> Iterator[Draft]:
+    def among(top: int) -> Callable[[Verdicts], Credits]:
+        return lambda data: data.of(ensemble, top)
+
+    for top in TOPS:
+        yield Draft("top k", f"{name}, answer in best {top}", among(top), Published(None, paper.get(top)))
+
+
+def _best_of(ranked: Sequence[int], number: int) -> Callable[[Verdicts], Credits]:
+    return lambda data: np.asarray(chances(len(ranked), number) @ data.alone[list(ranked)])
+
+
+def chances(runs: int, drawn: int) -> NDArray[np.float64]:
+    """For the best run, the second best and so on: how likely it is the best of so many drawn without replacement.
+
+    The others of the draw must then all come from the runs below it.
+    """
+    return np.array([math.comb(runs - 1 - rank, drawn - 1) / math.comb(runs, drawn) for rank in range(runs)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """What a draft comes to on one split; nothing where it does not apply."""
+
+    value: float | None = None
+    interval: Interval | None = None
+    deviation: float | None = None
+
+
+def _figures(drafts: Sequence[Draft], data: Verdicts, test: bool = False) -> list[_Figure]:
+    """The figure of each draft on one split; all intervals come from the same draws of questions."""
+    meant = [draft for draft in drafts if draft.test or not test]
+    credits = np.array([draft.credits(data) for draft in meant], dtype=np.float64)
+    found = {
+        draft: _Figure(float(own.mean()), interval, _deviation(data, draft.seeds))
+        for draft, own, interval in zip(meant, credits, bootstrap.intervals(credits), strict=True)
+    }
+    return [found.get(draft, _Figure()) for draft in drafts]
+
+
+def _deviation(data: Verdicts, runs: Sequence[int]) -> float | None:
+    return _std(data.alone[list(runs)].mean(axis=1)) if runs else None
+
+
+def _row(draft: Draft, valid: _Figure, test: _Figure) -> Row:
+    return Row(
+        name=draft.name,
+        valid=valid.value,
+        test=test.value,
+        paper_valid=draft.paper.valid if draft.paper else None,
+        paper_test=draft.paper.test if draft.paper else None,
+        valid_interval=valid.interval,
+        test_interval=test.interval,
+        valid_deviation=valid.deviation,
+        test_deviation=test.deviation,
+        part=draft.part,
+    )
+
+
+def _spread(valid: Verdicts, test: Verdicts | None) -> list[Row]:
+    """How far apart all runs are: the paper saw deviations of 0.6 to 2.5 points between runs of equal settings."""
+    if len(valid.alone) < 2:
         return []
-    alone = [None if data is None else data.accuracies() for data in (valid, test)]
-    deviations = (None if one is None else float(one.std(ddof=1)) for one in alone)
-    ranges = (None if one is None else float(one.max() - one.min()) for one in alone)
-    return [Row("standard deviation between runs", *deviations), Row("best minus worst run", *ranges)]
+    here = valid.alone.mean(axis=1)
+    there = None if test is None else test.alone.mean(axis=1)
+    return [
+        Row("standard deviation of all runs", _std(here), None if there is None else _std(there), part="spread"),
+        Row(
+            "best minus worst run", float(np.ptp(here)), None if there is None else float(np.ptp(there)), part="spread"
+        ),
+    ]
+
+
+def _std(values: NDArray[np.float64]) -> float:
+    return float(values.std(ddof=1))

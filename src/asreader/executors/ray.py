@@ -1,28 +1,28 @@
-"""processes of a Ray cluster, through Ray Data (extra `ray`); without a cluster, of this machine"""
+"""processes of a Ray cluster (extra `ray`); without a cluster, of this machine"""
 
 from __future__ import annotations
 
 import logging
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from asreader.errors import InputError
-from asreader.executors import Item, Result
+from asreader.executors import GRACE_SECONDS, POLL_SECONDS, RETRIES, Item, Outcome, Result, Share, attempt
+from asreader.progress import say
 
 AT_ONCE = 512
-"""Items of one Ray Data job: enough to keep many machines busy, few enough to keep in memory."""
+"""Items of one Ray Data job, or tasks handed to Ray ahead: enough for many machines, few enough to keep in memory."""
 
 
 def ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: int = 0) -> Iterator[Result]:
-    """Ray Data jobs of AT_ONCE items each; RAY_ADDRESS names the cluster, as everywhere in Ray."""
-    try:
-        import ray
-        import ray.data
-    except ImportError:
-        raise InputError("--executor ray: Ray is not installed; pip install 'asreader[ray]'") from None
-    if not ray.is_initialized():
-        ray.init(num_cpus=workers or None, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    """Ray Data jobs of AT_ONCE items each."""
+    _start(workers)
+    import ray.data
+
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
@@ -36,3 +36,73 @@ def ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: 
 
 def _of_row(function: Callable[[Item], Result], row: dict[str, Item]) -> dict[str, Result]:
     return {"result": function(row["item"])}
+
+
+def each(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    workers: int,
+    share: Share,
+    stopping: Callable[[], bool],
+) -> Iterator[Outcome[Item, Result]]:
+    """A Ray task for each item; Ray finds it a place, and another one if a process or a machine is lost."""
+    ray = _start(workers * share.cpus)
+    _refuse_impossible(ray.cluster_resources(), share)
+    options = {"num_cpus": share.cpus, "num_gpus": share.gpus, "max_retries": RETRIES, "retry_exceptions": False}
+
+    def work(item: Item) -> Outcome[Item, Result]:
+        return attempt(function, item)
+
+    task = ray.remote(**options)(work)
+    waiting, running = deque(items), dict[Any, Item]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < (workers or AT_ONCE):
+                item = waiting.popleft()
+                running[task.remote(item)] = item
+            for done in ray.wait(list(running), timeout=POLL_SECONDS)[0]:
+                yield _outcome(ray, done, running.pop(done))
+            if stopping():
+                raise KeyboardInterrupt
+    finally:
+        for unfinished in running:
+            ray.cancel(unfinished)  # as Ctrl-C would in that process
+        if running:
+            ray.wait(list(running), num_returns=len(running), timeout=GRACE_SECONDS)
+
+
+def _outcome(ray: Any, done: Any, item: Item) -> Outcome[Item, Any]:
+    try:
+        outcome: Outcome[Item, Any] = ray.get(done)
+        return outcome
+    except ray.exceptions.RayError as error:
+        first = str(error).strip().splitlines()[0]
+        return Outcome(item, failure=f"its process or machine was lost, {RETRIES + 1} times: {first}")
+
+
+def _start(cpus: int) -> Any:
+    """Ray, connected: RAY_ADDRESS names a cluster, as everywhere in Ray; else one is started on this machine."""
+    # Ray writes of lost processes to stdout, which belongs to the result; the outcome says it too.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?s).*")
+    try:
+        import ray
+    except ImportError:
+        raise InputError("--executor ray: Ray is not installed; pip install 'asreader[ray]'") from None
+    if not ray.is_initialized():
+        address = os.environ.get("RAY_ADDRESS", "local")
+        here: dict[str, Any] = {"num_cpus": cpus or None, "include_dashboard": False} if address == "local" else {}
+        try:
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **here)
+        except (ConnectionError, ray.exceptions.RayError) as error:
+            raise InputError(f"--executor ray, RAY_ADDRESS={address}: {str(error).splitlines()[0]}") from None
+    return ray
+
+
+def _refuse_impossible(cluster: dict[str, float], share: Share) -> None:
+    """Ray would wait for ever for what is not there; a cluster that grows by itself may still get it."""
+    for name, wanted in (("CPU", share.cpus), ("GPU", share.gpus)):
+        if wanted > (there := cluster.get(name, 0)):
+            lack = f"a run wants {wanted:g} {name}s and Ray knows of {there:g}"
+            if not os.environ.get("RAY_ADDRESS"):
+                raise InputError(f"--executor ray: {lack}; ask for less, or name a cluster with RAY_ADDRESS")
+            say(f"{lack}; waiting for the cluster to grow")

@@ -67,7 +67,20 @@ def forward(
     else:
         size = (recurrences, steps, batch, 4 * hidden)
     kept = table.new_empty(size if keep else (1,))
-    arguments: list[Tensor | int] = [table, index, weights, biases, lengths, states, kept, rows, steps, batch, shape.chunks, int(keep)]
+    arguments: list[Tensor | int] = [
+        table,
+        index,
+        weights,
+        biases,
+        lengths,
+        states,
+        kept,
+        rows,
+        steps,
+        batch,
+        shape.chunks,
+        int(keep),
+    ]
     _launch("gru_forward", shape, recurrences, arguments, table.device)
     return states, kept
 

@@ -116,7 +116,7 @@ class _Recurrences(torch.autograd.Function):
         parts = [tensor.contiguous() for tensor in leaves]
         found = _beside_each_other(
             [
-                partial(way.forward, table, where.index, weights, biases, own, learning)
+                partial(way.forward, table, where.index.contiguous(), weights, biases, own, learning)
                 for where, own, table, weights, biases in zip(
                     places, lengths, parts[::3], parts[1::3], parts[2::3], strict=True
                 )

@@ -91,5 +91,5 @@ def distinct(document: Int[Tensor, "N B T"], question: Int[Tensor, "N B Q"], tab
     place = torch.where(met.bool() & (number < room), number, room).long()
     rows.scatter_(1, place, torch.arange(table, dtype=torch.int32, device=rows.device).expand_as(place))
     numbers = number.gather(1, everything).split([part[0].numel() for part in parts], dim=1)
-    places = [Places(own.view(part.shape), room) for own, part in zip(numbers, parts, strict=True)]
+    places = [Places(own.reshape(part.shape).contiguous(), room) for own, part in zip(numbers, parts, strict=True)]
     return DistinctWords(rows[:, :room].contiguous(), number[:, -1] + 1, *places)

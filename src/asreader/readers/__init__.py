@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from asreader import plugins
@@ -37,8 +37,14 @@ class Reading:
 
     def losses(self, answers: Int[Tensor, " B"]) -> Float[Tensor, " N"]:
         """-log P(a|q, d) of each question whose answer has any support; the others cannot be pointed at."""
-        log_probability = self.log_probabilities.gather(1, answers.clamp(min=0)[:, None])[:, 0]
-        return -log_probability[(answers >= 0) & log_probability.isfinite()]
+        return -self._of(answers)[self.counted(answers)]
+
+    def counted(self, answers: Int[Tensor, " B"]) -> Bool[Tensor, " B"]:
+        """Which questions have a loss."""
+        return (answers >= 0) & self._of(answers).isfinite()
+
+    def _of(self, answers: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
+        return self.log_probabilities.gather(1, answers.clamp(min=0)[:, None])[:, 0]
 
 
 class ReaderNetwork(Protocol):
@@ -57,16 +63,20 @@ def settings(name: str) -> dict[str, inspect.Parameter]:
 def build(name: str, vocabulary: int, options: dict[str, object]) -> torch.nn.Module:
     """A fresh reader; torch's generator decides its initial weights."""
     known = settings(name)
+    checked: dict[str, object] = {}
     for key, value in options.items():
         if key not in known:
             raise InputError(f"[reader] has no setting {key!r} for {name}; {plugins.nearest(key, sorted(known))}")
         default = known[key].default
-        if type(value) is not type(default) and not (isinstance(default, float) and isinstance(value, int)):
+        if type(default) is float and type(value) is int:
+            value = float(value)
+        if type(value) is not type(default):
             raise InputError(f"reader.{key} must be like {default!r}, not {value!r}")
         if type(value) is int and value < 1:
             raise InputError(f"reader.{key} must be at least 1, not {value}")
+        checked[key] = value
     try:
-        network: torch.nn.Module = _class(name)(vocabulary, **options)
+        network: torch.nn.Module = _class(name)(vocabulary, **checked)
     except ValueError as error:
         raise InputError(f"[reader] {name}: {error}") from error
     return network

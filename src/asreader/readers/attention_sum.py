@@ -16,12 +16,13 @@ class AttentionSum(nn.Module):
     """e, f and g of section 3: one look-up table, a document encoder and a question encoder."""
 
     def __init__(
-        self, vocabulary: int, *, embedding: int = 128, hidden: int = 128, layers: int = 1, normalise: str = "document"
-    ) -> None:
+        self, vocabulary: int, *, embedding: int = 128, hidden: int = 128, layers: int = 1,
+        normalise: str = "document", dropout: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__()
         if normalise not in ("document", "candidates"):
             raise ValueError(f"normalise is 'document' or 'candidates', not {normalise!r}")
-        self.normalise = normalise
+        self.normalise, self.dropout = normalise, nn.Dropout(dropout)
         self.embed = nn.Embedding(vocabulary, embedding)
         self.document_encoder = BidirectionalGRU(embedding, hidden, layers)
         self.question_encoder = BidirectionalGRU(embedding, hidden, layers)
@@ -29,18 +30,27 @@ class AttentionSum(nn.Module):
 
     def read(self, document: Words) -> Float[Tensor, "B T states"]:
         """f_i(d): every word in the context of the whole document."""
-        states: Tensor = self.document_encoder(self.embed, document)[0]
+        states: Tensor = self.document_encoder(self._vectors(document), document)[0]
         return states
 
     def answer(self, document: Float[Tensor, "B T states"], batch: Batch) -> Reading:
         """Equations 1 and 2, with P over the whole document or over the candidates alone."""
-        _, question = self.question_encoder(self.embed, batch.question)
-        log_attention = attention(document, question, batch)
+        _, question = self.question_encoder(self._vectors(batch.question), batch.question)
+        # What is dropped here is missing from the products with all positions: one draw for a question, not for a word.
+        log_attention = attention(document, self.dropout(question), batch)
         support = pointer_sum(log_attention, batch.mentions, batch.candidates.shape[1])
         if self.normalise == "candidates":
             # A question none of whose candidates stands in the document has no distribution: all stay at -inf.
             support = torch.where(support.isfinite(), support - support.logsumexp(-1, keepdim=True), -torch.inf)
         return Reading(log_attention.exp(), support)
+
+    def _vectors(self, words: Words) -> Float[Tensor, "B T E"] | nn.Embedding:
+        """e: the words' vectors, or, when nothing of them is dropped, the table to look them up in."""
+        if not (self.training and self.dropout.p):
+            return self.embed
+        rows, place = words.rows.unique(return_inverse=True)  # a word lacks the same wherever it stands
+        vectors: Tensor = self.dropout(self.embed(rows))[place]
+        return vectors
 
 
 def attention(

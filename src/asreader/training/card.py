@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from asreader.config import Config
+from asreader.config import Config, TrainSettings
 from asreader.data.vocabulary import Vocabulary
 from asreader.evaluation.metrics import Scores
+from asreader.training import distillation
 
 _LIMITS = """## What it cannot do
 
@@ -22,6 +24,7 @@ def card(settings: Config, vocabulary: Vocabulary, questions: int, scores: Score
         f"# {settings.reader_name} ({options})",
         "",
         f"- trained on `{Path(settings.data.train).name}`: {questions:,} questions, seed {settings.train.seed}",
+        *_recipe(settings.train),
         f"- vocabulary: {len(vocabulary.words):,} words, {vocabulary.unknown} vectors for unknown words",
     ]
     if scores is not None:
@@ -31,3 +34,16 @@ def card(settings: Config, vocabulary: Vocabulary, questions: int, scores: Score
             f"(95% interval {low:.4f} to {high:.4f}, {scores.questions:,} questions)"
         )
     return "\n".join([*lines, "", _LIMITS])
+
+
+def _recipe(options: TrainSettings) -> Iterator[str]:
+    """What the training had beyond the paper's."""
+    if options.teacher:
+        files = ", ".join(f"`{path.name}`" for path in distillation.paths(options.teacher))
+        yield f"- teacher: the mean of {files}, with {options.teacher_weight:g} of the loss; the answers have the rest"
+    rate = [f"warm-up over {options.warmup:,} steps"] if options.warmup else []
+    rate += [f"{options.decay} decay over at most {options.epochs} epochs"] if options.decay != "none" else []
+    if rate:
+        yield f"- learning rate: {options.learning_rate:g}, {', '.join(rate)}"
+    if options.average:
+        yield f"- weights: the moving average of those of all steps, of which a step keeps {options.average:g}"

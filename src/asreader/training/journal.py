@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -19,14 +21,17 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Appends to a run's records; what an earlier attempt wrote after `step` is dropped first."""
+    """Appends to a run's records; what an earlier attempt wrote after `step` is dropped first.
 
-    def __init__(self, run: Run, settings: Config, step: int) -> None:
-        self._path = run.metrics
+    Without `writes` it only keeps count: another process writes the same.
+    """
+
+    def __init__(self, run: Run, settings: Config, step: int, *, writes: bool = True) -> None:
+        self._path = run.metrics if writes else Path(os.devnull)
         self._every = settings.train.log_every
         self._drop_after(step)
         self._file = self._path.open("a", encoding="utf-8")
-        self._board = _board(run, step) if settings.train.tensorboard else None
+        self._board = _board(run, step) if writes and settings.train.tensorboard else None
         self._losses: list[Tensor] = []
         self._questions, self._since = 0, time.monotonic()
         self.recent_loss: float | None = None

@@ -1,12 +1,14 @@
-"""(Examples, settings) -> run: the paper's training on one device, stoppable at any moment and resumable exactly.
+"""(Examples, settings) -> run: the paper's training, stoppable at any moment and resumable exactly.
 
-What happens at a step is a pure function of the settings, the step and the weights: batches and redrawn rows come from
-generators seeded by (seed, epoch, batch), so a resumed run needs no generator's state to equal an uninterrupted one.
+What happens at a step is a pure function of the settings, the step and the weights: batches, redrawn rows and dropout
+come from generators seeded by (seed, epoch, batch), so a resumed run needs no generator's state to equal an
+uninterrupted one. With `train.backend=ddp` several processes take every step together and one of them does the rest.
 """
 
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -25,10 +27,14 @@ from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.interrupts import politely
-from asreader.predictor import Reader, pick_device
+from asreader.predictor import Reader
 from asreader.progress import bar, say
 from asreader.run import Run
+from asreader.training import distillation, distributed, schedule
+from asreader.training.averaging import Average
 from asreader.training.card import card
+from asreader.training.distillation import Teacher
+from asreader.training.distributed import Processes
 from asreader.training.journal import Journal
 
 
@@ -47,24 +53,34 @@ class Position:
 def train(settings: Config, folder: Path, *, resume: bool = False) -> Run:
     """Train a run in `folder`; with `resume` go on where it stopped, however it stopped."""
     run = Run(folder)
-    if run.exists() and not resume:
+    begun = run.exists()
+    if begun and not resume:
         raise InputError(f"{folder}: holds a run already; add --resume to go on with it, or choose another --out")
-    if run.exists():
+    if begun:
         refuse_other_data(run.config(), settings, folder)
-        files.remove_leftovers(folder)
     if not settings.data.train:
         raise InputError("data.train is not set: name the training data in [data] or with --set data.train=PATH")
+    with distributed.joined(settings.train) as processes:
+        processes.wait()  # all have looked whether there is a run before one of them begins it
+        training = _training(run, settings, processes, begun=begun)
+        training.fit()
+    return run
+
+
+def _training(run: Run, settings: Config, processes: Processes, *, begun: bool) -> Training:
+    """A reader to be trained, as it was left or at its beginning."""
     store = load(settings.data.train, "train", settings)
     valid = load(settings.data.valid, "valid", settings) if settings.data.valid else None
-    words = run.vocabulary() if run.exists() else vocabulary(settings, store, valid)
-    training = Training(run, settings, words, store, valid)
-    if run.exists():
+    words = run.vocabulary() if begun else vocabulary(settings, store, valid)
+    training = Training(run, settings, words, store, valid, teacher=teacher(settings, store), processes=processes)
+    if processes.leads and begun:
+        files.remove_leftovers(run.folder)
         run.save_config(settings)  # [train] may have changed
-        training.restore()
-    else:
+    elif processes.leads:
         run.begin(settings, words)
-    training.fit()
-    return run
+    if begun:
+        training.restore()
+    return training
 
 
 def load(path: str, split: str, settings: Config) -> Store:
@@ -78,6 +94,9 @@ def refuse_other_data(old: Config, new: Config, folder: Path) -> None:
         raise InputError(f"{folder}: [data] or [reader] differ from the run's config.toml; only [train] may change")
     if {**old.reader_options, **new.reader_options} != old.reader_options:
         raise InputError(f"{folder}: [reader] differs from the run's config.toml; only [train] may change")
+    weights = [options.teacher_weight if options.teacher else None for options in (old.train, new.train)]
+    if old.train.teacher != new.train.teacher or weights[0] != weights[1]:
+        raise InputError(f"{folder}: train.teacher or its weight differ from the run's config.toml; a run keeps both")
 
 
 def vocabulary(settings: Config, store: Store, valid: Store | None) -> Vocabulary:
@@ -91,12 +110,29 @@ def vocabulary(settings: Config, store: Store, valid: Store | None) -> Vocabular
     )
 
 
+def teacher(settings: Config, store: Store) -> Teacher | None:
+    """Whom the reader learns from beside the answers, if the settings name anybody."""
+    options = settings.train
+    return distillation.teacher(options.teacher, options.teacher_weight, store) if options.teacher else None
+
+
 class Training:
     """One reader in training: network, optimiser, position."""
 
-    def __init__(self, run: Run, settings: Config, words: Vocabulary, store: Store, valid: Store | None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        settings: Config,
+        words: Vocabulary,
+        store: Store,
+        valid: Store | None,
+        *,
+        teacher: Teacher | None = None,
+        processes: Processes = Processes(),  # noqa: B008 - frozen
+    ) -> None:
         self.run, self.settings, self.store, self.valid = run, settings, store, valid
-        options, device = settings.train, pick_device(settings.train.device)
+        self.teacher, self.processes = teacher, processes
+        options, device = settings.train, processes.device(settings.train.device)
         torch.manual_seed(options.seed)
         network = readers.build(settings.reader_name, words.size, settings.reader_options).to(device)
         self.reader = Reader(
@@ -115,6 +151,7 @@ class Training:
             raise InputError(
                 f"{settings.data.train}: no question has its answer in the document; nothing to learn from"
             )
+        self.average = Average(network, options.average) if options.average else None
         self.position = Position()
         self._stopping = False
 
@@ -123,7 +160,7 @@ class Training:
         self.introduce()
         with (
             politely(self._stop),
-            Journal(self.run, self.settings, self.position.step) as journal,
+            Journal(self.run, self.settings, self.position.step, writes=self.processes.leads) as journal,
             bar() as progress,
         ):
             while not self.finished:
@@ -146,6 +183,7 @@ class Training:
             f"{len(self.trainable):,} questions"
             + (f" ({dropped:,} without their answer in the document are left out)" if dropped else "")
             + f"; on {self.reader.device}, {str(self.reader.precision).removeprefix('torch.')}"
+            + (f", {self.processes.count} processes" if self.processes.count > 1 else "")
         )
 
     def _epoch(self, journal: Journal, progress: Progress) -> None:
@@ -169,10 +207,11 @@ class Training:
             due = bool(options.validate_every) and self.position.step % options.validate_every == 0
             if due:
                 self.validate(journal)
-            if due or self._stopping or time.monotonic() - saved > options.checkpoint_seconds:
+            stopping = self.processes.agreed(self._stopping)
+            if due or stopping or time.monotonic() - saved > options.checkpoint_seconds:
                 self.save()
                 saved = time.monotonic()
-            if self._stopping:
+            if stopping:
                 raise KeyboardInterrupt
         progress.remove_task(task)
         if self.position.batch >= len(batches):
@@ -180,18 +219,40 @@ class Training:
 
     def step(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]], batch_number: int) -> Tensor:
         """One batch: loss, gradients, clipping, Adam."""
-        options = self.settings.train
-        redraw = np.random.default_rng([options.seed, self.position.epoch, batch_number])
-        batch = self.batcher.batch(numbers, redraw).to(self.reader.device)
-        network: readers.ReaderNetwork = self.reader.network.train()  # type: ignore[assignment]
+        options, network = self.settings.train, self.reader.network.train()
+        loss, mean = self.processes.mean(self._losses(self.processes.share(numbers), batch_number))
+        self.optimizer.zero_grad(set_to_none=True)
+        if loss.requires_grad:  # a process may have had no question of a short batch
+            loss.backward()
+        self.processes.add_gradients(network)
+        torch.nn.utils.clip_grad_norm_(network.parameters(), options.clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = schedule.learning_rate(options, self.position.step, self.steps)
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.add(self.position.step + 1)
+        return mean
+
+    def _losses(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]], batch_number: int) -> Tensor:
+        """The loss of each question that counts."""
+        if not len(numbers):
+            return torch.zeros(0, device=self.reader.device)
+        place = [self.settings.train.seed, self.position.epoch, batch_number]
+        batch = self.batcher.batch(numbers, np.random.default_rng(place)).to(self.reader.device)
+        # What a network draws for itself, as dropout does, comes from torch's own generator, each process apart.
+        torch.manual_seed(int(np.random.SeedSequence([*place, self.processes.rank]).generate_state(1, np.uint64)[0]))
+        network: readers.ReaderNetwork = self.reader.network  # type: ignore[assignment]
         with self.reader.autocast():
             reading = network.answer(network.read(batch.document), batch)
-        loss = reading.losses(batch.answers).mean()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.reader.network.parameters(), options.clip)
-        self.optimizer.step()
-        return loss.detach()
+        if self.teacher is None:
+            return reading.losses(batch.answers)
+        said = self.teacher.said(numbers, batch.candidates.shape[1]).to(self.reader.device)
+        return self.teacher.losses(reading, batch.answers, said)
+
+    @property
+    def steps(self) -> int:
+        """Steps of all epochs."""
+        return self.settings.train.epochs * -(-len(self.trainable) // self.settings.train.batch)
 
     def _show(self, progress: Progress, task: TaskID, journal: Journal) -> None:
         best = self.position.best
@@ -209,13 +270,12 @@ class Training:
 
     def validate(self, journal: Journal) -> None:
         """Score, keep the weights if they are the best so far, decide whether to stop."""
-        place, options = self.position, self.settings.train
         if self.valid is None:
-            self.position = replace(place, best_step=place.step)
-            self.run.save_weights(self.reader.network.state_dict(), asdict(self.position))
+            self.position = replace(self.position, best_step=self.position.step)
+            self._keep_weights()
             return
-        evaluation = self.reader.evaluate(self.valid)
-        accuracy, loss = evaluation.scores.accuracy, evaluation.loss
+        place, options = self.position, self.settings.train
+        accuracy, loss = self.processes.told(self._scores(self.valid) if self.processes.leads else (0.0, 0.0))
         goodness = accuracy if options.metric == "accuracy" else -loss
         better = place.best is None or goodness > place.best
         without = 0 if better else place.validations_without_best + 1
@@ -228,13 +288,31 @@ class Training:
         journal.validation(place.step, place.epoch, accuracy=accuracy, loss=loss, best=better)
         say(f"step {place.step:,}: validation accuracy {accuracy:.4f}, loss {loss:.4f}" + (" *" if better else ""))
         if better:
-            self.run.save_weights(self.reader.network.state_dict(), asdict(self.position))
+            self._keep_weights()
+
+    def _scores(self, valid: Store) -> tuple[float, float]:
+        """Accuracy and loss of the weights that would be kept."""
+        with self._averaged():
+            evaluation = self.reader.evaluate(valid)
+        return evaluation.scores.accuracy, evaluation.loss
+
+    def _keep_weights(self) -> None:
+        if self.processes.leads:
+            with self._averaged():
+                self.run.save_weights(self.reader.network.state_dict(), asdict(self.position))
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.average is None else self.average.in_place()
 
     def save(self) -> None:
         """Write all that `restore` needs, in one file that is replaced as a whole."""
+        if not self.processes.leads:
+            return
         tensors = {f"network.{name}": tensor for name, tensor in self.reader.network.state_dict().items()}
         for number, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"adam.{number}.{name}": tensor for name, tensor in moments.items()}
+        if self.average is not None:
+            tensors |= {f"average.{name}": tensor for name, tensor in self.average.weights.items()}
         self.run.save_state(tensors, asdict(self.position))
 
     def restore(self) -> None:
@@ -244,8 +322,9 @@ class Training:
             return
         tensors, about = kept
         self.position = Position(**about)
-        weights = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
-        self.reader.network.load_state_dict(weights)
+        self.reader.network.load_state_dict(_under("network.", tensors))
+        if self.average is not None:
+            self.average.restore(_under("average.", tensors))
         state: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             if name.startswith("adam."):
@@ -259,6 +338,8 @@ class Training:
 
     def conclude(self) -> None:
         """Predict the validation data with the best weights and write the card."""
+        if not self.processes.leads:
+            return
         self.reader.network.load_state_dict(self.run.weights())
         scores = None
         if self.valid is not None:
@@ -266,6 +347,10 @@ class Training:
             predictions.write(self.run.predictions("valid"), evaluation.predictions)
             scores = evaluation.scores
         self.run.save_card(card(self.settings, self.reader.vocabulary, len(self.trainable), scores))
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _precision(name: str, device: torch.device) -> torch.dtype:

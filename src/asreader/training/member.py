@@ -35,8 +35,12 @@ class Member:
         self.evaluation: Evaluation | None = None  # of its present weights, if there was one
         self._planned: tuple[int, list[NDArray[np.intp]]] | None = None
 
-    def sit(self, place: int, weights: Stack, moments: Moments) -> None:
-        """Move weights and moments into a stack; network and optimiser look at them there from now on."""
+    def sit(self, place: int, weights: Stack, moments: Moments, averages: Stack | None) -> None:
+        """Move weights, moments and average into stacks; network and optimiser look at them there from now on."""
+        if averages is not None and (average := self.training.average) is not None:
+            for name, view in averages.views(place).items():
+                view.copy_(average.weights[name])
+                average.weights[name] = view
         parts = (stack.views(place) for stack in (weights, moments.first, moments.second))
         weight, first, second = parts
         state = self.training.optimizer.state
@@ -83,16 +87,17 @@ class Member:
         return self.training.position.batch >= len(self.batches)
 
     def orders(self, steps: int, anonymous: int) -> NDArray[np.int32]:
-        """What `Step` has to know for the next steps: examples, how many of them count, dealt rows."""
+        """What `Step` has to know for the next steps: examples, how many of them count, a key, dealt rows."""
         options, place, words = self.training.settings.train, self.training.position, self.training.reader.vocabulary
-        orders = np.empty((steps, options.batch + 1 + anonymous), np.int32)
+        orders = np.empty((steps, options.batch + 2 + anonymous), np.int32)
         for order, number in zip(orders, range(place.batch, place.batch + steps), strict=True):
             batch = self.batches[number]
             order[: options.batch] = batch[0]  # fills the places that a short batch leaves empty
             order[: len(batch)] = batch
             order[options.batch] = len(batch)
             generator = np.random.default_rng([options.seed, place.epoch, number])
-            order[options.batch + 1 :] = dealt(words, generator)
+            order[options.batch + 2 :] = dealt(words, generator)
+            order[options.batch + 1] = generator.integers(1 << 31)
         return orders
 
     def advance(self, steps: int) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from asreader.data.resident import ReadersBatch
 from asreader.kernels import recurrence
+from asreader.kernels.dropout import dropped
 from asreader.kernels.words import DistinctWords, Places, distinct
 
 _DIRECTIONS = ("", "_reverse")
@@ -91,31 +92,71 @@ def vectors(weights: Stack, words: DistinctWords) -> Float[Tensor, "N W E"]:
     return nn.functional.embedding(words.rows + first[:, None], weights.embed.flatten(0, 1))
 
 
+@dataclass(frozen=True)
+class Lesson:
+    """How the batches of one step are learnt from."""
+
+    precision: torch.dtype
+    dropout: float = 0.0  # of the words' vectors and of the questions; what is dropped depends on the readers' keys
+    keys: Int[Tensor, " N"] | None = None
+    said: Float[Tensor, "N B C"] | None = None  # by a teacher, of every candidate
+    teacher_weight: float = 0.0
+
+    def dropped(self, values: Float[Tensor, "N ..."], salt: int) -> Float[Tensor, "N ..."]:
+        """Without some of the numbers."""
+        return values if self.keys is None else dropped(values, self.keys, self.dropout, salt)
+
+
 def losses(
-    weights: Stack, vectors: Float[Tensor, "N W E"], words: DistinctWords, batch: ReadersBatch, precision: torch.dtype
+    weights: Stack, vectors: Float[Tensor, "N W E"], words: DistinctWords, batch: ReadersBatch, lesson: Lesson
 ) -> Float[Tensor, " N"]:
     """-log P(a|q, d), the mean over each reader's batch. The words' vectors come apart: so they have own gradients."""
-    scores = _scores(weights, vectors, words, batch, precision)
+    scores = _scores(weights, vectors, words, batch, lesson)
     everywhere = scores.masked_fill(~batch.readable, -torch.inf).logsumexp(dim=-1)
-    at_answer = scores.masked_fill(~batch.answer_at, -torch.inf).logsumexp(dim=-1)
     # An example that does not count has both sums equal and so adds nothing, neither here nor to a gradient.
-    return (everywhere - at_answer).sum(dim=1) / batch.counted.sum(dim=1)
+    own = everywhere - scores.masked_fill(~batch.answer_at, -torch.inf).logsumexp(dim=-1)
+    if lesson.said is not None:
+        own = _taught(own, scores, everywhere, batch, lesson.said, lesson.teacher_weight)
+    return own.sum(dim=1) / batch.counted.sum(dim=1)
+
+
+def _taught(
+    own: Float[Tensor, "N B"],
+    scores: Float[Tensor, "N B T"],
+    everywhere: Float[Tensor, "N B"],
+    batch: ReadersBatch,
+    said: Float[Tensor, "N B C"],
+    weight: float,
+) -> Float[Tensor, "N B"]:
+    """The losses of `distillation.Teacher`: the answer's, and the cross entropy with what the teacher says."""
+    choice = torch.arange(said.shape[-1], device=said.device)
+    mentioned = (batch.candidate_at[..., None, :] == choice[:, None]) & batch.readable[..., None, :]
+    possible = mentioned.any(dim=-1) & batch.counted[..., None]
+    # Where nothing is mentioned the sum is taken over everything, so that it is finite, and then not used.
+    support = scores[..., None, :].masked_fill(~(mentioned | ~possible[..., None]), -torch.inf).logsumexp(dim=-1)
+    said = said * possible
+    total = said.sum(dim=-1, keepdim=True)
+    share = said / total.where(total > 0, 1.0)
+    taught = (share * (everywhere[..., None] - support).where(possible, 0.0)).sum(dim=-1)
+    weights = weight * (total[..., 0] > 0)
+    return (1 - weights) * own + weights * taught
 
 
 def log_attention(weights: Stack, batch: ReadersBatch, room: int, precision: torch.dtype) -> Float[Tensor, "N B T"]:
     """Equation 1 of the paper, in log space; `room` is what the distinct words of a batch need at the most."""
     words = distinct(batch.document, batch.question, weights.embed.shape[1], room)
-    scores = _scores(weights, vectors(weights, words), words, batch, precision)
+    scores = _scores(weights, vectors(weights, words), words, batch, Lesson(precision))
     return scores.masked_fill(~batch.readable, -torch.inf).log_softmax(dim=-1)
 
 
 def _scores(
-    weights: Stack, vectors: Float[Tensor, "N W E"], words: DistinctWords, batch: ReadersBatch, precision: torch.dtype
+    weights: Stack, vectors: Float[Tensor, "N W E"], words: DistinctWords, batch: ReadersBatch, lesson: Lesson
 ) -> Float[Tensor, "N B T"]:
     """The products of document states and question, in float32: bfloat16 scores would blur the softmax."""
-    read = vectors.to(precision)
+    found = vectors.to(lesson.precision)
+    read = lesson.dropped(found, 0)
     # Of a question's few words hardly any are the same: they are taken as they stand.
-    asked_at: Tensor = _Placed.apply(read, words.question)  # type: ignore[no-untyped-call]
+    asked_at: Tensor = _Placed.apply(lesson.dropped(found, 1), words.question)  # type: ignore[no-untyped-call]
     places = Places.one_each(words.question.index.shape, read.device)
     states, asked = recurrence.run(
         _given(weights.document, read, words.document, batch.document_lengths),
@@ -124,7 +165,7 @@ def _scores(
     states, asked = states.unflatten(0, (-1, 2)), asked.unflatten(0, (-1, 2))
     # Each direction has read the whole question at its own end; padding hands the state on unchanged.
     whole = torch.stack([asked[:, 0, -1], asked[:, 1, 0]], dim=1)
-    scores: Tensor = _Pointed.apply(states, whole)  # type: ignore[no-untyped-call]
+    scores: Tensor = _Pointed.apply(states, lesson.dropped(whole, 2))  # type: ignore[no-untyped-call]
     return scores
 
 

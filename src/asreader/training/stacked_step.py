@@ -20,7 +20,7 @@ from asreader.data.resident import Resident, Widths
 from asreader.kernels.words import DistinctWords, distinct
 from asreader.progress import say
 from asreader.training import stacked
-from asreader.training.stacked import Stack
+from asreader.training.stacked import Lesson, Stack
 
 if TYPE_CHECKING:
     from asreader.kernels.lazy_adam import Tables
@@ -42,12 +42,28 @@ class Moments:
         return Moments(self.first.chosen(readers), self.second.chosen(readers), self.steps[list(readers)])
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """How readers of one stack learn; the defaults are the paper's."""
+
+    rates: Sequence[float]  # each reader's own
+    clip: float
+    precision: torch.dtype
+    factors: Sequence[float] = (1.0,)  # of the rates, step by step; the last one stays
+    average: float = 0.0  # what a step keeps of the moving average of weights; 0: there is none
+    dropout: float = 0.0
+    taught: Float[Tensor, "examples C"] | None = None  # what a teacher says of every candidate
+    teacher_weight: float = 0.0
+
+
 class StackedAdam:
     """torch.optim.Adam after clip_grad_norm_, for readers of one stack; each has its own norm and learning rate."""
 
-    def __init__(self, weights: Stack, moments: Moments, rates: Sequence[float], clip: float) -> None:
-        self._rates, self._clip, self._weights, self._moments = tuple(rates), clip, weights, moments
-        self._table = _lazy_table(weights, moments, rates)
+    def __init__(self, weights: Stack, moments: Moments, recipe: Recipe, average: Stack | None = None) -> None:
+        self._weights, self._moments, self._average, self._recipe = weights, moments, average, recipe
+        device = weights.embed.device
+        self._rates, self._factors = (torch.tensor(each, device=device) for each in (recipe.rates, recipe.factors))
+        self._table = self._lazy_table()
 
     def prepare(self, words: DistinctWords) -> None:
         """Bring the rows that a batch is about to read up to date, if they are not always."""
@@ -65,19 +81,23 @@ class StackedAdam:
         laid = [tensor.contiguous() for tensor in gradients]
         norms = torch.stack(torch._foreach_norm([own for tensor in laid for own in tensor]))
         squares = norms.view(-1, len(self._rates)).square().sum(dim=0)
-        scale = ((squares.sqrt() + 1e-6) / self._clip).clamp(min=1.0)  # what gradients are divided by
+        scale = ((squares.sqrt() + 1e-6) / self._recipe.clip).clamp(min=1.0)  # what gradients are divided by
         self._moments.steps.add_(1)
         if self._table is None:
             self._plain_step([_whole(laid[0], words, self._weights.embed), *laid[1:]], scale)
         else:
             self._table.update(laid[0], scale, self._moments.steps[:, 0], words)
-            parts = (self._weights, self._moments.first, self._moments.second)
-            for weights, first, second, gradient in zip(*(part.tensors()[1:] for part in parts), laid[1:], strict=True):
-                self._table.step(weights.detach(), first, second, gradient, scale, self._moments.steps[:, 0])
+            parts = (self._weights, self._moments.first, self._moments.second, self._average or self._weights)
+            others = zip(*(part.tensors()[1:] for part in parts), laid[1:], strict=True)
+            for weights, first, second, average, gradient in others:
+                mean = None if self._average is None else average
+                self._table.step(weights.detach(), first, second, mean, gradient, scale, self._moments.steps[:, 0])
 
     def _plain_step(self, gradients: Sequence[Tensor], scale: Float[Tensor, " N"]) -> None:
         parts = (self._weights, self._moments.first, self._moments.second)
-        for reader, rate in enumerate(self._rates):
+        step = self._moments.steps[:, 0]
+        rates = self._rates * self._factors[(step.long() - 1).clamp(max=len(self._factors) - 1)]
+        for reader, rate in enumerate(rates):
             weights, first, second = ([tensor.detach()[reader] for tensor in part.tensors()] for part in parts)
             torch._fused_adam_(
                 weights,
@@ -95,10 +115,36 @@ class StackedAdam:
                 maximize=False,
                 grad_scale=scale[reader],
             )
+        if self._average is not None:
+            keep = self._recipe.average
+            share = (1 - keep) / (1 - keep**step)
+            for average, present in zip(self._average.tensors(), self._weights.tensors(), strict=True):
+                average.lerp_(present.detach(), share.view(-1, *[1] * (present.dim() - 1)))
+
+    def _lazy_table(self) -> Tables | None:
+        """On a GPU most rows of the table need not be touched in a step; a CPU has no kernel for it."""
+        if self._weights.embed.device.type != "cuda":
+            return None
+        try:
+            from asreader.kernels import lazy_adam
+        except ImportError:
+            return None
+        parts = (self._weights, self._moments.first, self._moments.second)
+        vectors, first, second = (part.embed.detach() for part in parts)
+        return lazy_adam.tables(
+            vectors,
+            first,
+            second,
+            self._rates,
+            self._moments.steps[:, 0],
+            factors=self._factors,
+            average=None if self._average is None else self._average.embed,
+            keep=self._recipe.average,
+        )
 
 
 class Step:
-    """The step of a stack. Each reader's order is a row of numbers: B examples, how many of them count, dealt rows."""
+    """The step of a stack. Each reader's order is a row of numbers: B examples, how many count, a key, dealt rows."""
 
     def __init__(
         self,
@@ -107,15 +153,14 @@ class Step:
         data: Resident,
         *,
         batch: int,
-        rates: Sequence[float],
-        clip: float,
-        precision: torch.dtype,
+        recipe: Recipe,
+        average: Stack | None = None,
         graphs: bool = True,
     ) -> None:
-        self._weights, self._data, self._batch, self._precision = weights, data, batch, precision
-        self._adam = StackedAdam(weights, moments, rates, clip)
+        self._weights, self._data, self._batch, self._recipe = weights, data, batch, recipe
+        self._adam = StackedAdam(weights, moments, recipe, average)
         device = weights.embed.device
-        self._order = torch.zeros(weights.readers, batch + 1 + data.anonymous, dtype=torch.int32, device=device)
+        self._order = torch.zeros(weights.readers, batch + 2 + data.anonymous, dtype=torch.int32, device=device)
         self._losses = torch.zeros(weights.readers, device=device)
         self._graphs: dict[Widths, torch.cuda.CUDAGraph | None] = {}
         self._capturing = graphs and device.type == "cuda"
@@ -139,15 +184,21 @@ class Step:
         self._adam.settle()
 
     def _compute(self, widths: Widths) -> None:
-        numbers, sizes, dealt = self._order.tensor_split([self._batch, self._batch + 1], dim=1)
-        batch = self._data.batch(numbers, sizes[:, 0], widths, dealt)
+        numbers, sizes_and_keys, dealt = self._order.tensor_split([self._batch, self._batch + 2], dim=1)
+        sizes, keys = sizes_and_keys.unbind(dim=1)
+        batch = self._data.batch(numbers, sizes, widths, dealt)
         words = distinct(batch.document, batch.question, self._weights.embed.shape[1], widths.words)
         self._adam.prepare(words)
         # Made anew each time: autograd remembers the stream on which a leaf was first used, and recording has its own.
         weights, vectors = self._weights.learnable(), stacked.vectors(self._weights, words).requires_grad_()
-        losses = stacked.losses(weights, vectors, words, batch, self._precision)
+        losses = stacked.losses(weights, vectors, words, batch, self._lesson(numbers, keys))
         self._adam.step(torch.autograd.grad(losses.sum(), (vectors, *weights.tensors()[1:])), words)
         self._losses.copy_(losses.detach())
+
+    def _lesson(self, numbers: Int[Tensor, "N B"], keys: Int[Tensor, " N"]) -> Lesson:
+        recipe = self._recipe
+        said = None if recipe.taught is None else recipe.taught[numbers.long()]
+        return Lesson(recipe.precision, recipe.dropout, keys, said, recipe.teacher_weight)
 
     def _captured(self, widths: Widths) -> torch.cuda.CUDAGraph | None:
         """The step as a graph. Graphs run one after the other and keep nothing, so they share their memory."""
@@ -173,19 +224,6 @@ class Step:
 def _capture_stream(device: torch.device) -> torch.cuda.Stream:
     """One for all: libraries keep a workspace for every stream they meet."""
     return torch.cuda.Stream(device)
-
-
-def _lazy_table(weights: Stack, moments: Moments, rates: Sequence[float]) -> Tables | None:
-    """On a GPU most rows of the table need not be touched in a step; a CPU has no kernel for it, and small tables."""
-    if weights.embed.device.type != "cuda":
-        return None
-    try:
-        from asreader.kernels import lazy_adam
-    except ImportError:
-        return None
-    own = torch.tensor(rates, device=weights.embed.device)
-    vectors, first, second = (part.embed.detach() for part in (weights, moments.first, moments.second))
-    return lazy_adam.tables(vectors, first, second, own, moments.steps[:, 0])
 
 
 def _whole(

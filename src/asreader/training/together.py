@@ -30,16 +30,21 @@ from asreader.interrupts import politely
 from asreader.predictor import Evaluation, pick_device
 from asreader.progress import bar, say
 from asreader.run import Run
-from asreader.training import loop
+from asreader.training import loop, schedule
+from asreader.training.distillation import Teacher
 from asreader.training.journal import Journal
 from asreader.training.loop import Training
 from asreader.training.member import Member, SeatedReader
 from asreader.training.stacked import Stack
 from asreader.training.stacked_evaluation import Examiner
-from asreader.training.stacked_step import Moments, Step
+from asreader.training.stacked_step import Moments, Recipe, Step
 
 STRETCH = 100
 """Steps prepared at a time, at the most: while the device takes them, the host prepares the next ones."""
+
+
+MOST_TAUGHT = 64
+"""Candidates of a question that a teacher may speak of: a sum over the document is taken for each of them."""
 
 
 def train(settings: Config, folder: Path, *, count: int = 1, resume: bool = False) -> list[Run]:
@@ -102,6 +107,8 @@ def _refuse_unstackable(settings: Config) -> None:
     options = defaults | settings.reader_options
     if options["layers"] != 1 or options["normalise"] != "document":
         raise Unfit("the reader has more than one layer or is normalised over candidates")
+    if settings.train.backend == "ddp":
+        raise Unfit("train.backend is ddp")
     if (device := pick_device(settings.train.device)).type not in ("cpu", "cuda"):
         raise Unfit(f"not made for {device.type}")
 
@@ -115,6 +122,7 @@ class Material:
     valid: Store | None
     train_data: Resident
     valid_data: Resident | None  # None: not to be had, or one candidate for each position is not enough
+    teacher: Teacher | None = None
 
 
 def _material(settings: Sequence[Config], runs: Sequence[Run], *, resume: bool) -> Material:
@@ -141,11 +149,17 @@ def _material(settings: Sequence[Config], runs: Sequence[Run], *, resume: bool) 
     except Unfit as reason:
         say(f"readers are validated one after the other: {reason}")
         valid_held = None
-    return Material(words, store, valid, held, valid_held)
+    return Material(words, store, valid, held, valid_held, _teacher(settings[0], store, held))
+
+
+def _teacher(settings: Config, store: Store, data: Resident) -> Teacher | None:
+    if settings.train.teacher and data.choices > MOST_TAUGHT:
+        raise Unfit(f"a teacher has something to say of {data.choices} candidates of one question")
+    return loop.teacher(settings, store)
 
 
 def _training(settings: Config, run: Run, material: Material) -> Training:
-    training = Training(run, settings, material.words, material.store, material.valid)
+    training = Training(run, settings, material.words, material.store, material.valid, teacher=material.teacher)
     if run.exists():
         files.remove_leftovers(run.folder)
         run.save_config(settings)  # [train] may have changed
@@ -178,6 +192,10 @@ class Group:
         self._failures: list[str] = []
         self._asking: list[Member] = []
         self._examiner: Examiner | None = None
+        self._taught: Tensor | None = None
+        if material.teacher is not None:
+            every = np.arange(len(material.store))
+            self._taught = material.teacher.said(every, self.data.choices).to(self.device)
         if material.valid is not None and material.valid_data is not None:
             reader = trainings[0].reader
             unknown = reader.unknown_words(material.valid)
@@ -219,8 +237,9 @@ class Group:
         count, parameters = len(self.members), sum(1 for _ in network.parameters())
         self.weights, first, second = (Stack.zeros(count, network, self.device) for _ in range(3))
         moments = Moments(first, second, torch.zeros(count, parameters, device=self.device))
+        self.averages = Stack.zeros(count, network, self.device) if self.options.average else None
         for place, member in enumerate(self.members):
-            member.sit(place, self.weights, moments)
+            member.sit(place, self.weights, moments, self.averages)
             if self._examiner is not None:
                 member.training.reader = SeatedReader(member.training.reader, self._evaluator(member))  # type: ignore[assignment]
         self._step = Step(
@@ -228,10 +247,24 @@ class Group:
             moments,
             self.data,
             batch=self.options.batch,
-            rates=[member.training.settings.train.learning_rate for member in self.members],
-            clip=self.options.clip,
-            precision=self.trainings[0].reader.precision,
+            recipe=self._recipe(),
+            average=self.averages,
             graphs=self._graphs,
+        )
+
+    def _recipe(self) -> Recipe:
+        options, first = self.options, self.trainings[0]
+        rates = [member.training.settings.train.learning_rate for member in self.members]
+        plan = [schedule.learning_rate(options, step, first.steps) for step in range(first.steps)]
+        return Recipe(
+            rates=rates,
+            clip=options.clip,
+            precision=first.reader.precision,
+            factors=[rate / options.learning_rate for rate in plan],
+            average=options.average,
+            dropout=float(first.settings.reader_options.get("dropout", 0.0)),
+            taught=self._taught,
+            teacher_weight=options.teacher_weight,
         )
 
     def _take(self) -> int:
@@ -326,7 +359,10 @@ class Group:
         if member.evaluation is None:
             assert self._examiner is not None
             places = [self.members.index(other) for other in self._asking]
-            weights = self.weights if len(places) == len(self.members) else self.weights.chosen(places)
+            average = member.training.average
+            stack = self.averages if average is not None and average.used else self.weights
+            assert stack is not None
+            weights = stack if len(places) == len(self.members) else stack.chosen(places)
             for other, evaluation in zip(self._asking, self._examiner.evaluations(weights), strict=True):
                 other.evaluation = evaluation
         assert member.evaluation is not None

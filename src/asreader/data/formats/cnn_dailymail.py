@@ -54,10 +54,10 @@ def _begins(line: str, record: list[str]) -> bool:
 
 def _parsed(lines: list[str], name: str) -> Example:
     """The Example; ValueError says why there is none."""
-    blocks = [" ".join(block) for filled, block in groupby(lines, lambda line: bool(line.strip())) if filled]
-    if len(blocks) < 5 or not _NAMED.match(blocks[-1]):
+    filled = [list(block) for full, block in groupby(lines, lambda line: bool(line.strip())) if full]
+    if len(filled) < 5 or not _NAMED.match(filled[-1][0]):
         raise ValueError("not an address, document, question, answer and entity names with blank lines between")
-    _, *story, asked, answer, _ = blocks
+    _, *story, asked, answer = (" ".join(block) for block in filled[:-1])
     if PLACEHOLDER not in asked:
         raise ValueError(f"the question has no {PLACEHOLDER}")
     if any(PLACEHOLDER in block for block in story):
@@ -68,10 +68,16 @@ def _parsed(lines: list[str], name: str) -> Example:
     question = _words(asked.replace(PLACEHOLDER, f" {GAP} "))
     # The paper's candidates are the document's entities; an answer elsewhere is kept, to be counted as missed.
     candidates = tuple({**found, answer.strip(): None}) if found else ()
-    example = Example(name, document, question, candidates, answer.strip())
+    example = Example(name, document, question, candidates, answer.strip(), _names(filled[-1]))
     if reason := problem(example):
         raise ValueError(reason)
     return example
+
+
+def _names(lines: list[str]) -> dict[str, str]:
+    """What the entities are called."""
+    parted = (line.partition(":") for line in lines if _NAMED.match(line))
+    return {label: name.strip() for label, _, name in parted if name.strip()}
 
 
 def _words(text: str) -> Sentence:

@@ -1,8 +1,9 @@
 """JSON lines -> Examples, and back: one object a line with document, question and perhaps id, candidates, answer.
 
 `document` is a text, a list of words, or a list of sentences that are lists of words; `question` a text or a list of
-words. Texts are cut into words, and so are the candidates and the answer of a text ("Ana's" is the words Ana and 's);
-beside given words they are taken as they are, with single spaces.
+words; `entities` may name anonymous words, {"@entity0": "Anna Berg"}. Texts are cut into words, and so are the
+candidates and the answer of a text ("Ana's" is the words Ana and 's); beside given words they are taken as they are,
+with single spaces.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def line(example: Example) -> str:
         row["candidates"] = example.candidates
     if example.answer is not None:
         row["answer"] = example.answer
+    if example.names:
+        row["entities"] = dict(example.names)
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
@@ -84,6 +87,7 @@ def _example(row: dict[str, Any], name: str) -> Example:
         question=_question(row),
         candidates=_candidates(row.get("candidates"), surface),
         answer=_answer(row.get("answer"), surface),
+        names=_names(row.get("entities")),
     )
     if reason := problem(example):
         raise _Wrong(reason)
@@ -140,6 +144,13 @@ def _candidates(value: object, surface: Callable[[str], Iterable[str]]) -> tuple
     if not isinstance(value, list) or not all(isinstance(candidate, str) for candidate in value):
         raise _Wrong('"candidates" is not a list of texts')
     return tuple(" ".join(surface(candidate)) for candidate in value)
+
+
+def _names(value: object) -> dict[str, str]:
+    """Names that are not texts are nobody's loss: they are for showing alone."""
+    if not isinstance(value, dict):
+        return {}
+    return {label: name for label, name in value.items() if isinstance(name, str) and name.strip()}
 
 
 def _answer(value: object, surface: Callable[[str], Iterable[str]]) -> str | None:

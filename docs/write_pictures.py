@@ -1,0 +1,75 @@
+"""the embedded stories -> the pictures of the README, by the commands it names: run by `make pictures`.
+
+The two drawings take seconds; the picture of a page needs the demo's run (two minutes) and Chromium, and stays as it is
+without `--page`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from asreader.cloze.generator import stories
+from asreader.data.formats import jsonl
+
+TARGET = Path(__file__).parent / "pictures"
+STORY = """\
+Fatima liked the museum best in winter. Chiara sat in the orchard and hummed a tune. Fatima felt a little sleepy.
+The umbrella was smaller than the spoon. A grey cat slept near the orchard. Chiara grabbed the basket. She walked to
+the stable. Diego went to the stable. Diego hurried to the orchard, a little out of breath. Diego grabbed the teapot.
+Rain fell on the tower.
+"""
+QUESTION, CANDIDATES = "The basket is now in the XXXXX.", "museum,tower,orchard,stable"
+QUESTIONS, SEED = 1000, 8
+WIDTH, HEIGHT = 1180, 1010
+COLOURS = 64
+
+
+def asreader(folder: Path, *arguments: str | Path) -> None:
+    command = [sys.executable, "-m", "asreader", *map(str, arguments)]
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
+def attention(folder: Path) -> Path:
+    """What the bundled reader looked at."""
+    (folder / "story.txt").write_text(STORY, encoding="utf-8")
+    asked = ("--document", "story.txt", "--question", QUESTION, "--candidates", CANDIDATES)
+    asreader(folder, "answer", *asked, "--picture", "attention.svg")
+    return folder / "attention.svg"
+
+
+def figure(folder: Path) -> Path:
+    """The bundled reader beside a rule that learns nothing, as `analyse` draws them."""
+    (folder / "stories.jsonl").write_text("".join(map(jsonl.line, stories(QUESTIONS, SEED))), encoding="utf-8")
+    asreader(folder, "evaluate", "bundled", "stories.jsonl", "--device", "cpu", "--predictions", "reader.jsonl")
+    asreader(folder, "baseline", "maximum-frequency", "stories.jsonl", "--predictions", "rule.jsonl")
+    rule = ("--also", "maximum frequency=rule.jsonl")
+    asreader(folder, "analyse", "reader.jsonl", "stories.jsonl", "--name", "reader", *rule, "--out", "figures")
+    return (folder / "figures" / "accuracy-by-answer-rank.svg").rename(folder / "figure.svg")
+
+
+def page(folder: Path) -> Path:
+    """The top of the demo's report in a browser, in few colours: a small file."""
+    from PIL import Image
+
+    asreader(folder, "demo", "--out", "demo")
+    asreader(folder, "report", "demo/run", "--out", "report.html")
+    shot = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={WIDTH},{HEIGHT}"]
+    program = shutil.which("chromium") or shutil.which("google-chrome") or "chromium"
+    address = (folder / "report.html").as_uri()
+    subprocess.run([program, *shot, f"--screenshot={folder / 'report.png'}", address], check=True)
+    Image.open(folder / "report.png").convert("RGB").quantize(COLOURS).save(folder / "report.png", optimize=True)
+    return folder / "report.png"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        for picture in (attention, figure, *([page] if "--page" in sys.argv else [])):
+            shutil.copy(picture(Path(name)), TARGET)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""prediction files, DATA -> Systems: what readers said beside what there is to know of the questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asreader.analysis import slices
+from asreader.analysis.slices import Questions, Verdicts
+from asreader.data.example import Example
+from asreader.data.loading import load_store
+from asreader.data.store import Store
+from asreader.data.vocabulary import Vocabulary
+from asreader.errors import InputError
+from asreader.evaluation import ensembling, results
+from asreader.evaluation.predictions import Prediction
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a system's predictions lie (a prediction file, a run, a folder of runs) and the questions they are of."""
+
+    predictions: Path
+    data: Path
+    name: str = ""
+
+
+def source(text: str, data: Path) -> Source:
+    """[NAME=]PRED[:DATA] -> Source, on `data` where it names none; a path may itself hold = and :."""
+    given, equals, rest = text.partition("=")
+    if not equals or Path(text.rpartition(":")[0] or text).exists() or Path(text).exists():
+        given, rest = "", text
+    before, colon, after = rest.rpartition(":")
+    if not colon or Path(rest).exists():
+        before, after = rest, ""
+    if not before:
+        raise InputError(f"--also {text}: names no predictions; write NAME=PRED or NAME=PRED:DATA")
+    return Source(Path(before), Path(after) if after else data, given)
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """One run, or several that are looked at together, on one data set; all in the order of its questions.
+
+    Every question has a known answer, and the runs have its candidates in the same order.
+    """
+
+    name: str
+    runs: tuple[str, ...]
+    predictions: tuple[tuple[Prediction, ...], ...]  # of each run
+    questions: Questions
+    vocabulary: Vocabulary | None = None
+
+    @cached_property
+    def chosen(self) -> NDArray[np.intp]:
+        """Runs by questions: the place of the chosen candidate; -1 where there is none to choose from."""
+        return np.array([[next(iter(one.ranking), -1) for one in said] for said in self.predictions], dtype=np.intp)
+
+    @cached_property
+    def right(self) -> Verdicts:
+        """Runs by questions: whether the answer is right."""
+        answers = [
+            one.candidates.index(one.answer) if one.answer in one.candidates else -2 for one in self.predictions[0]
+        ]
+        return np.asarray(self.chosen == np.array(answers))
+
+    @cached_property
+    def pooled(self) -> tuple[Prediction, ...]:
+        """What all runs said, one after another."""
+        return tuple(prediction for said in self.predictions for prediction in said)
+
+    @cached_property
+    def together(self) -> tuple[Prediction, ...]:
+        """What the average of the runs says; of one run, what it says."""
+        return tuple(
+            Prediction(one[0].id, one[0].answer, one[0].candidates, np.mean([own.probabilities for own in one], axis=0))
+            for one in zip(*self.predictions, strict=True)
+        )
+
+
+def load(
+    sources: Sequence[Source], *, split: str | None = None, format: str | None = None, skip_bad: bool = False
+) -> list[System]:
+    """Read every system; those on the same questions share what there is to know of them."""
+    shelf = _Shelf(split, format, skip_bad)
+    systems = [shelf.system(source) for source in sources]
+    if len({system.name for system in systems}) < len(systems):
+        names = ", ".join(system.name for system in systems)
+        raise InputError(f"two systems have the same name ({names}); name them, as in --also NAME=PRED:DATA")
+    return systems
+
+
+class _Shelf:
+    """Data that were read already."""
+
+    def __init__(self, split: str | None, format: str | None, skip_bad: bool) -> None:
+        self.split, self.format, self.skip_bad = split, format, skip_bad
+        self.stores: dict[Path, Store] = {}
+        self.known: dict[tuple[Path, tuple[str, ...]], Questions] = {}
+
+    def system(self, source: Source) -> System:
+        """Predictions beside their questions, both in the order of the first prediction file."""
+        files = prediction_files(source.predictions, self.split or "valid")
+        said = ensembling.aligned(files)
+        known = [row for row, question in enumerate(said.questions) if question.answer is not None]
+        if not known:
+            raise InputError(f"{files[0]}: there is nothing to analyse: no question has a known answer")
+        runs = [said.predictions([run]) for run in range(len(files))]
+        return System(
+            source.name or name(source.predictions),
+            tuple(map(name, files)),
+            tuple(tuple(run[row] for row in known) for run in runs),
+            self.questions(source.data, [said.questions[row] for row in known], files[0]),
+            _vocabulary(files),
+        )
+
+    def questions(self, data: Path, said: Sequence[Prediction], origin: Path) -> Questions:
+        """What there is to know of the questions that were answered."""
+        key = data, tuple(prediction.id for prediction in said)
+        if key not in self.known:
+            self.known[key] = slices.questions(name(data), self._examples(data, said, origin))
+        for prediction, answer in zip(said, self.known[key].answers, strict=True):
+            _agree(prediction, answer, data, origin)
+        return self.known[key]
+
+    def _examples(self, data: Path, said: Sequence[Prediction], origin: Path) -> list[Example]:
+        if data not in self.stores:
+            self.stores[data] = load_store(data, split=self.split, format=self.format, skip_bad=self.skip_bad)
+        store = self.stores[data]
+        places = {id: number for number, id in enumerate(store.ids)}
+        for prediction in said:
+            if prediction.id not in places:
+                raise InputError(f"{origin}: the question {prediction.id!r} is not in {data}; name the data it is of")
+        examples = [store.example(places[prediction.id]) for prediction in said]
+        for prediction, example in zip(said, examples, strict=True):
+            _agree(prediction, example.answer, data, origin)
+        return examples
+
+
+def _agree(prediction: Prediction, answer: str | None, data: Path, origin: Path) -> None:
+    if prediction.answer != answer:
+        raise InputError(f"{origin}: the question {prediction.id!r} has another answer than in {data}")
+
+
+def prediction_files(path: Path, split: str = "valid") -> list[Path]:
+    """The prediction files meant by a file, a run or a folder of runs."""
+    if not path.exists():
+        raise InputError(f"{path}: is not there; name a prediction file, a run or a folder of runs")
+    if path.is_file():
+        return [path]
+    files = [run / "predictions" / f"{split}.jsonl" for run in sorted(results.find([path]), key=_counting)]
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"{file}: missing; `asreader evaluate {file.parent.parent} DATA --predictions` writes it")
+    return files
+
+
+def _counting(path: Path) -> list[tuple[int, str]]:
+    """An order in which seed-2 comes before seed-10."""
+    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", str(path))]
+
+
+def name(path: Path) -> str:
+    """What to call a prediction file (its run if it lies in one), a folder or data: the name without endings."""
+    resolved = path.resolve()
+    if resolved.is_file() and resolved.parent.name == "predictions":
+        resolved = resolved.parent.parent
+    return resolved.name if resolved.is_dir() else resolved.name.split(".")[0] or resolved.name
+
+
+def _vocabulary(files: Sequence[Path]) -> Vocabulary | None:
+    """That of the runs the files lie in, if they all have the same."""
+    folders = [file.resolve().parent for file in files]
+    if any(folder.name != "predictions" for folder in folders):
+        return None
+    from asreader.run import Run  # brings torch along, which prediction files alone do not need
+
+    runs = [Run(folder.parent) for folder in folders]
+    found = [run.vocabulary() for run in runs if run.exists()]
+    return found[0] if len(found) == len(files) and all(one == found[0] for one in found) else None

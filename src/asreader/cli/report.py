@@ -1,0 +1,96 @@
+"""gallery, report: pages that show what readers do."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from asreader.cli.combine import Published
+from asreader.cli.options import Data, Device, Format, SkipBad
+from asreader.errors import InputError
+
+
+class Show(StrEnum):
+    """Which questions a gallery shows."""
+
+    every = "all"
+    right = "right"
+    wrong = "wrong"
+    surprising = "surprising"
+
+
+class Order(StrEnum):
+    """What comes first in it."""
+
+    data = "data"
+    confidence = "confidence"
+    doubt = "doubt"
+    surprise = "surprise"
+    length = "length"
+
+
+Page = Annotated[Path, typer.Option(help="page to write", metavar="FILE.html")]
+
+
+def gallery(
+    run: Annotated[str, typer.Argument(help="run folder, or 'bundled'")],
+    data: Data,
+    out: Page,
+    show: Annotated[Show, typer.Option(help="which questions")] = Show.every,
+    top: Annotated[int, typer.Option(min=1, help="how many questions at the most")] = 20,
+    word: Annotated[str, typer.Option(help="only questions with this word in the document or question")] = "",
+    answer: Annotated[str, typer.Option(help="only questions where this was the right or the given answer")] = "",
+    confidence: Annotated[
+        str, typer.Option(help="only answers this sure, such as 0.5:0.9", metavar="LOW:HIGH")
+    ] = "0:1",
+    sort: Annotated[Order | None, typer.Option(help="what comes first; without it what fits --show")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="what the run said of the data, if it is written down already", metavar="FILE")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="train, valid or test, where the data holds several")] = None,
+    format: Format = None,
+    skip_bad: SkipBad = False,
+    device: Device = "auto",
+) -> None:
+    """A page of questions with where the reader looked: right, wrong or most surprising answers."""
+    from asreader.analysis import cases
+    from asreader.analysis import gallery as galleries
+    from asreader.predictor import Reader
+
+    least, most = _range(confidence)
+    order = cases.Order(sort.value) if sort else None
+    wish = cases.Wish(cases.Show(show.value), word, answer, least, most, order, top)
+    reader = Reader.load(run, device)
+    asked = cases.questions(data, split=split, format=format, skip_bad=skip_bad)
+    name = f"{'The bundled reader' if run == 'bundled' else run} on {data}"
+    count = galleries.write(out, reader, name, galleries.cases(reader, asked, predictions), wish)
+    print(f"{count} questions -> {out}")
+
+
+def report(
+    path: Annotated[Path, typer.Argument(help="a run, or a folder of runs on the same data", metavar="RUN|DIR")],
+    out: Page,
+    paper: Annotated[
+        Published | None, typer.Option(help="put the paper's figures on this data set beside ours")
+    ] = None,
+) -> None:
+    """One self-contained page: results, learning curves, settings, data, figures, examples, how to make it again."""
+    from asreader.analysis import report as reports
+
+    reports.write(path, out, paper.value if paper else None)
+    print(f"{out}: {out.stat().st_size / 1e6:.1f} MB; open it in a browser")
+
+
+def _range(text: str) -> tuple[float, float]:
+    """LOW:HIGH as two shares."""
+    low, colon, high = text.partition(":")
+    try:
+        least, most = float(low or 0), float(high or 1)
+    except ValueError:
+        least, most = 1.0, 0.0
+    if not (colon and 0 <= least <= most <= 1):
+        raise InputError(f"--confidence {text}: write two numbers from 0 to 1, such as 0.5:0.9")
+    return least, most

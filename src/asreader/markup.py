@@ -1,0 +1,121 @@
+"""text -> HTML and SVG that no text can break out of: elements are built from parts, never pasted from strings."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from html import escape
+
+_EMPTY = frozenset("br circle col hr img input line meta path polyline rect".split())
+"""Elements without content; written as <br/>, which HTML and XML both read."""
+_CONTROLS = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n\r"}
+_CONTROLS |= dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "�") | {0x7F: "␡"}
+# An override reorders what stands behind it, and a stray PDI ends the isolation around a word: both are shown by name.
+_CONTROLS |= dict(zip(range(0x202A, 0x202F), ("⟨LRE⟩", "⟨RLE⟩", "⟨PDF⟩", "⟨LRO⟩", "⟨RLO⟩"), strict=True))
+_CONTROLS |= dict(zip(range(0x2066, 0x206A), ("⟨LRI⟩", "⟨RLI⟩", "⟨FSI⟩", "⟨PDI⟩"), strict=True))
+_NAME = re.compile(r"[a-zA-Z][\w:-]*")
+
+LONGEST = 120
+"""Characters of a word that are shown; a longer one is cut and its length told."""
+
+
+class Markup(str):
+    """Text that is HTML already. Only this module makes it."""
+
+    __slots__ = ()
+
+
+Part = str | None
+"""What an element is made of: Markup as it is, other text escaped, None left out."""
+
+
+def visible(text: str) -> str:
+    """Text whose control characters and direction overrides are seen and not obeyed, in a terminal or a browser."""
+    return text.translate(_CONTROLS)
+
+
+def shortened(word: str, longest: int = LONGEST) -> str:
+    """A word of bearable length."""
+    return word if len(word) <= longest else f"{word[: longest // 2]}… ({len(word):,} characters)"
+
+
+def escaped(part: Part) -> Markup:
+    """A part as Markup."""
+    if isinstance(part, Markup):
+        return part
+    return Markup(escape(visible(part)) if part else "")
+
+
+def joined(parts: Iterable[Part], between: str = "") -> Markup:
+    """Parts in a row."""
+    return Markup(escaped(between).join(map(escaped, parts)))
+
+
+def element(tag: str, /, *parts: Part, **attributes: object) -> Markup:
+    """An element; `class_` is class, `aria_label` aria-label, True an attribute alone, None and False none at all."""
+    given = ((name, value) for name, value in attributes.items() if value is not None and value is not False)
+    opened = f"<{tag}{''.join(f' {_attribute(name)}={_value(value)}' for name, value in given)}"
+    return Markup(f"{opened}/>" if tag in _EMPTY else f"{opened}>{joined(parts)}</{tag}>")
+
+
+def isolated(word: str, **attributes: object) -> Markup:
+    """A word of someone's text, whose direction of writing ends with it."""
+    return element("bdi", shortened(word), **attributes)
+
+
+def fragment(body: Markup, style: str) -> Markup:
+    """A piece of a page that brings its own style, as notebooks want it."""
+    return Markup(f"<style>{_raw(style)}</style>{body}")
+
+
+def page(title: str, body: Markup, *, style: str, script: str = "") -> str:
+    """A whole page. Its policy lets in nothing from outside and runs this script alone; pictures are within it."""
+    sources = [
+        "default-src 'none'",
+        "img-src data:",
+        f"style-src {_hash(style)}",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    sources += [f"script-src {_hash(script)}"] if script else []
+    head = joined(
+        [
+            element("meta", charset="utf-8"),
+            element("meta", http_equiv="Content-Security-Policy", content="; ".join(sources)),
+            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            element("meta", name="color-scheme", content="light dark"),
+            element("title", title),
+            Markup(f"<style>{_raw(style)}</style>"),
+        ]
+    )
+    ending = Markup(f"<script>{_raw(script)}</script>") if script else None
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>{element("body", body, ending)}</html>\n'
+
+
+def picture(svg: str, description: str, **attributes: object) -> Markup:
+    """A drawing as an image of the page: what is inside it can neither run nor clash with anything outside."""
+    data = base64.b64encode(svg.encode()).decode()
+    return element("img", src=f"data:image/svg+xml;base64,{data}", alt=description, **attributes)
+
+
+def _attribute(name: str) -> str:
+    plain = name.rstrip("_").replace("_", "-")
+    if not _NAME.fullmatch(plain) or plain.startswith("on"):
+        raise ValueError(f"{name} is not an attribute that may be written")
+    return plain
+
+
+def _value(value: object) -> str:
+    return '""' if value is True else f'"{escape(visible(str(value)))}"'
+
+
+def _raw(text: str) -> str:
+    if "</" in text or "<!" in text:
+        raise ValueError("a style or script may not hold the end of itself")
+    return text
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asreader import salience
+from asreader.analysis import layout, pictures
+from asreader.analysis.layout import MARGIN, WIDTH, Drawing, drawing
+from asreader.answer import Answer, Choice
+from asreader.data.example import GAP
+from asreader.errors import InputError
+from asreader.markup import visible
+
+ROOT = Path(__file__).parent.parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\u202eevil",
+    "\x00\x1b[0m",
+    "😀" * 50,
+    "x" * 100_000,
+    "שלום",
+    "$\\frac{a}{b}$",
+    "猫",
+)
+
+
+def asked(document: tuple[tuple[str, ...], ...], attention: tuple[float, ...], *candidates: str) -> Answer:
+    words = [word for sentence in document for word in sentence]
+    places = {name: tuple(n for n, word in enumerate(words) if word == name) for name in candidates}
+    shares = {name: sum(attention[n] for n in own) for name, own in places.items()}
+    choices = tuple(Choice(name, shares[name], places[name]) for name in sorted(candidates, key=lambda n: -shares[n]))
+    return Answer(candidates[0], shares[candidates[0]], choices, ("Who", GAP, "?"), document, attention)
+
+
+SMALL = asked((("Ana", "met", "Bo", "."), ("Bo", "slept", ".")), (0.1, 0.0, 0.5, 0.0, 0.4, 0.0, 0.0), "Bo", "Ana")
+
+
+def tree(answer: Answer) -> ElementTree.Element:
+    return ElementTree.fromstring(pictures.svg(drawing(answer)))
+
+
+def test_hostile_text_is_text() -> None:
+    answer = asked((HOSTILE, HOSTILE), (1 / 16,) * 16, *HOSTILE)
+    found = tree(replace(answer, question=HOSTILE, expected=HOSTILE[0]))
+    assert {part.tag.rpartition("}")[2] for part in found.iter()} <= {"svg", "title", "rect", "g", "text"}
+    for part in found.iter():
+        assert not [name for name in part.attrib if name.startswith("on") or "href" in name]
+    text = "".join(found.itertext())
+    assert visible("<script>alert") in text and "⟨RLO⟩evil" in text and "100,000 characters" in text
+
+
+@given(
+    st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=12), min_size=1,
+                      max_size=12).map(tuple), min_size=1, max_size=6),
+    st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_words_stand_side_by_side_inside_the_sheet(document: list[tuple[str, ...]], dice: object) -> None:
+    words = [word for sentence in document for word in sentence]
+    weights = [dice.random() + 0.01 for _ in words]  # type: ignore[attr-defined]
+    answer = asked(tuple(document), tuple(weight / sum(weights) for weight in weights), *dict.fromkeys(words[:4]))
+    sheet = drawing(answer)
+    ends: dict[float, float] = {}
+    for label in sheet.labels:
+        assert 0 < label.y < sheet.height
+        if label.anchor == "start" and label.size == layout.SIZE:
+            assert label.x >= MARGIN and label.x + label.width <= WIDTH - MARGIN + 0.01
+            assert label.x >= ends.get(label.y, 0) - 0.01
+            ends[label.y] = label.x + label.width
+    assert all(box.y >= 0 and box.y + box.height <= sheet.height for box in sheet.boxes)
+
+
+def test_bars_are_as_tall_as_the_attention() -> None:
+    sheet = drawing(SMALL)
+    bars = [box for box in sheet.boxes if box.fill == layout.BAR][: sum(share > 0 for share in SMALL.attention)]
+    heights = [bar.height for bar in bars]
+    expected = [share for share in SMALL.attention if share]
+    assert [height / max(heights) for height in heights] == pytest.approx([share / max(expected) for share in expected])
+    assert len({round(bar.y + bar.height, 6) for bar in bars}) == 1
+    step = (WIDTH - 2 * MARGIN) / len(SMALL.attention)
+    centres = [bar.x + bar.width / 2 for bar in bars]
+    assert centres == pytest.approx([MARGIN + step * (n + 0.5) for n, share in enumerate(SMALL.attention) if share])
+
+
+def test_every_word_is_there_with_its_shade_and_its_number() -> None:
+    sheet = drawing(SMALL)
+    written = [label.text for label in sheet.labels]
+    for word in (*SMALL.tokens, "_____", "Who"):
+        assert word in written
+    shades = [box.fill for box in sheet.boxes if box.fill in layout.SHADES[1:]]
+    assert shades == [layout.SHADES[word.level] for word in salience.words(SMALL) if word.level]
+    frames = [box for box in sheet.boxes if box.stroke != "none"]
+    assert [frame.dashed for frame in frames] == [word.rank != 1 for word in salience.words(SMALL) if word.rank]
+
+
+def test_of_a_long_document_the_strongest_sentences_are_shown() -> None:
+    document = tuple((f"w{n}", "sat", ".") for n in range(100))
+    answer = asked(document, tuple(0.701 if n == 150 else 0.001 for n in range(300)), "w50")
+    written = [label.text for label in drawing(answer, longest=9).labels]
+    assert "w50" in written and "…" in written
+    assert len([word for word in written if word.startswith("w") and word[1:].isdigit()]) <= 3 + 1
+
+
+def test_names_take_the_place_of_entities() -> None:
+    answer = asked((("@entity7", "slept"),), (0.9, 0.1), "@entity7")
+    text = "".join(tree(replace(answer, names={"@entity7": "Ana Berg"})).itertext())
+    assert "Ana Berg" in text and "@entity7" not in text
+
+
+def test_any_font_gives_the_same_lines() -> None:
+    for part in tree(SMALL).iter("{http://www.w3.org/2000/svg}text"):
+        assert part.get("lengthAdjust") == "spacingAndGlyphs"
+        assert float(part.get("textLength", 0)) > 0
+
+
+def test_wide_letters_are_counted_as_such() -> None:
+    assert layout.advance("猫", 10) == 10 > layout.advance("i", 10)
+    assert layout.advance("e\u0301", 10) == layout.advance("e", 10)
+
+
+def test_files_are_written_as_their_names_say(tmp_path: Path) -> None:
+    pictures.write(SMALL, tmp_path / "a.svg")
+    assert ElementTree.parse(tmp_path / "a.svg").getroot().get("role") == "img"
+    pictures.write(asked((HOSTILE,), (1 / 8,) * 8, *HOSTILE), tmp_path / "a.PNG")
+    head = (tmp_path / "a.PNG").read_bytes()[:24]
+    assert head.startswith(b"\x89PNG") and int.from_bytes(head[16:20], "big") == WIDTH * pictures.DOTS_PER_UNIT
+    with pytest.raises(InputError, match="svg or"):
+        pictures.write(SMALL, tmp_path / "a.jpg")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.PNG", "a.svg"]
+
+
+def test_a_png_shows_what_the_svg_shows(tmp_path: Path) -> None:
+    """Where a box is filled, the dots have its colour."""
+    from matplotlib.image import imread
+
+    sheet = Drawing("t", 40)
+    sheet.boxes.append(layout.Box(100, 10, 50, 20, "#b86a00"))
+    sheet.write(300, 30, "Word", bold=True)
+    pictures.png(sheet, tmp_path / "a.png")
+    dots = imread(tmp_path / "a.png")
+    scale = pictures.DOTS_PER_UNIT
+    assert dots.shape[:2] == (40 * scale, WIDTH * scale)
+    assert dots[20 * scale, 125 * scale, :3].tolist() == pytest.approx([0xB8 / 255, 0x6A / 255, 0], abs=0.01)
+    dark = (dots[:, :, :3].sum(axis=2) < 1.0).any(axis=0).nonzero()[0] / scale
+    wide = layout.advance("Word", layout.SIZE, bold=True)
+    assert 300 <= dark.min() < 302 and 300 + wide - 2 < dark.max() <= 300 + wide
+
+
+def readme_pictures() -> Any:
+    spec = importlib.util.spec_from_file_location("write_pictures", ROOT / "docs" / "write_pictures.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["attention", pytest.param("figure", marks=pytest.mark.slow)])
+def test_the_drawings_of_the_readme_are_what_the_commands_make(name: str, tmp_path: Path) -> None:
+    """The same words in the same places, but for what another processor rounds otherwise."""
+    made, kept = (ElementTree.parse(path).getroot() for path in
+                  (getattr(readme_pictures(), name)(tmp_path), PICTURES / f"{name}.svg"))  # fmt: skip
+    assert made.get("viewBox", "").split()[2] == kept.get("viewBox", "").split()[2], "run `make pictures`"
+    texts = [[text.strip() for text in root.itertext() if text.strip()] for root in (made, kept)]
+    words = [[text for text in own if not re.search(r"\d", text)] for own in texts]
+    assert words[0] == words[1], "run `make pictures`"
+
+
+def test_the_pictures_of_the_readme_are_small() -> None:
+    assert sorted(path.name for path in PICTURES.iterdir()) == ["attention.svg", "figure.svg", "report.png"]
+    assert sum(path.stat().st_size for path in PICTURES.iterdir()) < 150_000
+    assert (PICTURES / "report.png").read_bytes().startswith(b"\x89PNG")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all(f"(docs/pictures/{path.name})" in text for path in PICTURES.iterdir())

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asreader import baselines, config, readers
+from asreader.analysis import curves, records, report
+from asreader.analysis.records import Point, Record
+from asreader.cloze.generator import stories
+from asreader.config import Config, DataSettings, TrainSettings
+from asreader.data.example import GAP, Example
+from asreader.data.formats import jsonl
+from asreader.data.statistics import statistics
+from asreader.data.store import encode
+from asreader.data.vocabulary import build
+from asreader.errors import InputError
+from asreader.evaluation import predictions
+from asreader.predictor import Reader
+from asreader.run import Run
+
+EXAMPLES = list(stories(40, seed=4))
+HOSTILE = "<script>alert(1)</script>"
+SECTIONS = (
+    "Results",
+    "Learning curves",
+    "Settings",
+    "Data",
+    "Figures",
+    "Examples",
+    "Environment",
+    "How to make it again",
+)
+
+
+def trained(folder: Path, data: Path, asked: list[Example] = EXAMPLES, seed: int = 1, hidden: int = 4) -> Run:
+    """A run as training leaves it, with weights that were drawn and not learnt."""
+    words = build(encode(asked).counts(), min_count=1, unknown=10)
+    options = {"embedding": 4, "hidden": hidden}
+    settings = Config(
+        DataSettings(train=str(data), valid=str(data), unknown=10),
+        {"name": "attention_sum", **options},
+        TrainSettings(seed=seed, epochs=2),
+    )
+    run = Run(folder)
+    run.begin(settings, words)
+    torch.manual_seed(seed)
+    network = readers.build("attention_sum", words.size, options)
+    for parameter in network.parameters():
+        parameter.data *= 3
+    run.save_weights(network.state_dict(), {})
+    found = Reader(network, words).evaluate(encode(asked))
+    predictions.write(run.predictions("valid"), found.predictions)
+    rows = [{"step": step, "epoch": 0, "kind": "train", "loss": 3 / step} for step in range(1, 11)]
+    rows += [{"step": 5 * n, "epoch": n, "kind": "valid", "loss": 1 / n, "accuracy": n / 10} for n in (1, 2)]
+    run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"step": 11, "ki')
+    return run
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "stories.jsonl").write_text("".join(map(jsonl.line, EXAMPLES)))
+    trained(folder / "one", folder / "stories.jsonl")
+    for seed in (1, 2, 3):
+        trained(folder / "many" / f"seed-{seed}", folder / "stories.jsonl", seed=seed)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def single(place: Path) -> str:
+    report.write(place / "one", place / "one.html")
+    return (place / "one.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def sweep(place: Path) -> str:
+    report.write(place / "many", place / "many.html", paper="cbt-ne")
+    return (place / "many.html").read_text(encoding="utf-8")
+
+
+def test_a_run_is_told_in_full(single: str, place: Path, parsed: Any) -> None:
+    page = parsed(single)
+    page.check()
+    for title in SECTIONS:
+        assert f"{title}</h2>" in single
+    found = predictions.read(place / "one" / "predictions" / "valid.jsonl")
+    right = sum(one.candidates[one.best] == one.answer for one in found)
+    assert f"{100 * right / len(found):.1f}%" in page.text
+    assert f"{len(found) - right} wrong" in page.text
+    assert "Not here" not in page.text
+    assert len(page.all("img")) >= 8 and len(page.all("article")) >= 8
+    assert page.all("html") == [{"lang": "en"}] and page.elements[-1][0] == "script"
+
+
+def test_rules_and_statistics_are_those_of_the_data(single: str, parsed: Any) -> None:
+    text = parsed(single).text
+    for name in ("maximum_frequency", "uniform"):
+        assert f"{100 * baselines.evaluate(name, EXAMPLES).scores.accuracy:.1f}" in text
+    found = statistics(EXAMPLES)
+    assert f"words of a document, mean{found.document_tokens.mean:,.1f}{found.document_tokens.mean:,.1f}" in text
+    assert f"vocabulary{found.vocabulary:,}{found.vocabulary:,}" in text
+
+
+def test_a_folder_of_runs_is_told_beside_the_paper(sweep: str, place: Path, parsed: Any) -> None:
+    page = parsed(sweep)
+    page.check()
+    assert "greedy ensemble" in page.text and "73.8" in page.text  # the paper's single reader on these data
+    assert "all 3 runs" in page.text and "How many runs are right" in page.text
+    assert "varies" in page.text
+    best = max(records.read(place / "many"), key=lambda record: record.accuracy)
+    assert f"thick: {best.name}, the best of 3 runs" in page.text
+
+
+def test_what_is_missing_is_said_and_the_rest_is_there(tmp_path: Path, parsed: Any) -> None:
+    data = tmp_path / "stories.jsonl"
+    data.write_text("".join(map(jsonl.line, EXAMPLES)))
+    run = trained(tmp_path / "run", data)
+    run.environment.unlink()
+    (run.folder / "weights.safetensors").unlink()
+    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page.check()
+    assert "environment.json is missing" in page.text and "weights.safetensors: missing" in page.text
+    assert "Calibration" in page.text and not page.all("article")
+    data.unlink()
+    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page.check()
+    assert page.text.count("the validation data are not where config.toml says") >= 3 and not page.all("img")
+    assert "Highest: 20.0% at step 10" in page.text
+    assert report.report(run.folder, tmp_path / "r.html") == report.report(run.folder, tmp_path / "r.html")
+    run.predictions("valid").unlink()
+    run.metrics.unlink()
+    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page.check()
+    assert "no run has predicted" in page.text and "metrics.jsonl has no row" in page.text
+
+
+def test_what_is_no_run_is_said(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError, match="run"):
+            report.report(path, tmp_path / "r.html")
+
+
+def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, parsed: Any, browser: Any) -> None:
+    words = (HOSTILE, "\u202e\u2069evil", "x" * 100_000, '"><img/src=x/onerror=alert(1)>', "😀", "\x1b[0m")
+    asked = [
+        Example(f"{HOSTILE}\u202e{n}", (words, words[n % 6 :]), (*words, GAP), words[: 2 + n % 5], words[n % 2])
+        for n in range(12)
+    ]
+    folder = tmp_path / "<img src=x onerror=alert(1)>\u202e &amp;"
+    folder.mkdir()
+    data = folder / "valid<b>\u202e.jsonl"
+    data.write_text("".join(map(jsonl.line, asked)))
+    run = trained(folder / "<script>run", data, asked)
+    settings = run.config()
+    run.save_config(replace(settings, train=replace(settings.train, teacher=f"</pre>{HOSTILE * 9}")))
+    run.environment.write_text(json.dumps({HOSTILE: '<img src="http://x.example/">', "commit": "<b>\u202e"}))
+    html = report.report(run.folder, tmp_path / "r.html")
+    page = parsed(html)
+    page.check()
+    assert page.text.count("alert(1)") > 30 and "\u202e" not in html
+    (tmp_path / "r.html").write_text(html, encoding="utf-8")
+    for width in (1280, 400):
+        visit = browser.open(tmp_path / "r.html", width=width)
+        assert browser.value("document.documentElement.scrollWidth") <= width
+        assert not visit.complaints
+        assert all(url.startswith(("file:", "data:")) for url in visit.requests)
+
+
+def test_a_setting_of_any_name_is_text(tmp_path: Path, parsed: Any) -> None:
+    data = tmp_path / "stories.jsonl"
+    data.write_text("".join(map(jsonl.line, EXAMPLES)))
+    run = trained(tmp_path / "run", data)
+    file = run.folder / "config.toml"
+    file.write_text(file.read_text().replace("[reader]", f'[reader]\n"</code>{HOSTILE}" = 1'))
+    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page.check()
+    assert f"reader.</code>{HOSTILE}" in page.text and "has no setting" in page.text
+    assert config.parse(records.commands(records.read(run.folder))[0]).reader == run.config().reader
+
+
+def test_a_browser_shows_it_without_a_complaint_or_a_request(
+    single: str, sweep: str, place: Path, browser: Any, tmp_path: Path
+) -> None:
+    for name in ("one", "many"):
+        for width, dark in ((1280, False), (400, False), (400, True)):
+            visit = browser.open(place / f"{name}.html", width=width, dark=dark)
+            assert not visit.complaints, visit.complaints
+            assert [url for url in visit.requests if not url.startswith(("data:", "file:"))] == []
+            assert browser.value("document.documentElement.scrollWidth") <= width
+            images = "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
+            assert browser.value(images) is True
+    browser.press("Tab")
+    assert browser.value("document.activeElement.textContent") == "Skip to the content"
+    assert browser.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), *map(st.sampled_from, ((64, 128), (0.001, 0.5), ("a b", "'$x")))),
+        min_size=1,
+        max_size=4,
+        unique=True,
+    )
+)
+def test_the_commands_give_the_same_settings_again(rows: list[tuple[int, int, float, str]]) -> None:
+    made = [
+        Config(
+            DataSettings(train=name),
+            {"name": "attention_sum", "hidden": hidden},
+            TrainSettings(seed=s, learning_rate=r),
+        )
+        for s, hidden, r, name in rows
+    ]
+    told = [Record(f"r{n}", Path(f"runs/r {n}"), one, (), {}, {}) for n, one in enumerate(made)]
+    text, commands = records.commands(told)
+    again: list[Config] = []
+    for line in commands.splitlines():
+        words = shlex.split(line)
+        sets = [words[n + 1] for n, word in enumerate(words) if word == "--set"]
+        count = int(words[words.index("--readers") + 1]) if "--readers" in words else 1
+        first = config.parse(text, sets)
+        again += [replace(first, train=replace(first.train, seed=first.train.seed + n)) for n in range(count)]
+    flat = sorted(map(str, map(records.flat, again)))
+    assert flat == sorted(map(str, map(records.flat, made)))
+
+
+def test_settings_that_differ_from_the_defaults_come_first(single: str, parsed: Any) -> None:
+    text = parsed(single).text
+    first, _, rest = text.partition("settings at their defaults")
+    for key in ("reader.hidden", "train.epochs", "data.unknown"):
+        assert key in first
+    for key in ("train.clip", "data.min_count"):
+        assert key not in first and key in rest
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
+def test_ticks_are_round_and_hold_all_values(low: float, span: float) -> None:
+    marks = curves.ticks(low, low + span)
+    slack = 1e-6 * (abs(low) + span + 1)
+    assert marks[0] <= low + slack and marks[-1] >= low + span - slack
+    assert 2 <= len(marks) <= 8 and marks[0] < marks[-1]
+    steps = [after - before for before, after in pairwise(marks)]
+    assert max(steps) - min(steps) <= slack
+
+
+def test_curves_are_what_was_measured() -> None:
+    points = [Point(step, "valid", 1 / step, step / 100) for step in (10, 20, 40)]
+    record = Record("r", Path(), Config(), tuple(points), {}, {})
+    drawn = curves.learning([record])
+    assert drawn is not None
+    loss, accuracy = re.findall(r'points="([^"]*)"', drawn)
+    marks = curves.ticks(0.1, 0.4)
+    expected = [(1000 * p.step / 40, 1000 * (marks[-1] - p.accuracy) / (marks[-1] - marks[0])) for p in points]
+    assert accuracy == " ".join(f"{x:.0f},{y:.0f}" for x, y in expected)
+    assert loss.startswith("250,") and "Lowest: 0.0250 at step 40" in drawn
+
+
+def test_rows_that_are_none_are_left_out(tmp_path: Path) -> None:
+    good = {"step": 2, "kind": "valid", "loss": 1.5, "accuracy": 0.5}
+    lines = [
+        json.dumps(good),
+        "[]",
+        "{",
+        "null",
+        '{"step": "x", "kind": "valid"}',
+        '{"step": 3, "kind": "odd"}',
+        "\x00",
+    ]
+    (tmp_path / "m.jsonl").write_text("\n".join(lines))
+    assert records.points(tmp_path / "m.jsonl") == (Point(2, "valid", 1.5, 0.5),)
+    assert records.points(tmp_path / "none") == ()

@@ -1,0 +1,265 @@
+"""The folder that `asreader analyse` writes: whole files, nothing stale, and any text comes out as text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asreader.analysis import plots, slices, writing
+from asreader.analysis.figures import MAKERS, figures
+from asreader.analysis.systems import Source, System
+from asreader.analysis.table import Cell, Table, escaped, plain
+from asreader.data.example import Example
+from asreader.data.formats import jsonl
+from asreader.errors import InputError
+from asreader.evaluation import predictions
+from asreader.evaluation.predictions import Prediction
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "$\\frac{1}{2}$ and $x",
+    "\u202egnp.exe",
+    '=HYPERLINK("http://example.org","x")',
+    "| a | `b` | ![c](d) |",
+    "👩‍👩‍👧 灯 \ufeff\u200f",
+    "line\nbreak\tand\x00\x07",
+    "%s {0} \\ & \" '",
+    "x" * 100_000,
+)
+
+
+def said(examples: list[Example], seed: int) -> list[Prediction]:
+    random = Random(seed)
+    found = []
+    for example in examples:
+        weights = [2 * random.random() + (word == example.answer) for word in example.candidates]
+        shares = [weight / sum(weights) for weight in weights]
+        found.append(Prediction(example.id, example.answer, example.candidates, shares))  # type: ignore[arg-type]
+    return found
+
+
+def asked(names: tuple[str, ...], count: int = 40) -> list[Example]:
+    random = Random(1)
+    found = []
+    for number in range(count):
+        candidates = tuple(random.sample(names, 3 + number % 3))
+        words = tuple(random.choice(candidates) for _ in range(random.randint(5, 30)))
+        found.append(Example(f"{candidates[0]} {number}", (words,), ("XXXXX",), candidates, random.choice(candidates)))
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """questions.jsonl, and predictions on them in runs/seed-1, runs/seed-2 and alone.jsonl."""
+    examples = asked(("Ada", "Bo", "lamp", "1907", "oil"))
+    (tmp_path / "questions.jsonl").write_text("".join(map(jsonl.line, examples)))
+    for seed in (1, 2):
+        predictions.write(tmp_path / "runs" / f"seed-{seed}" / "predictions" / "valid.jsonl", said(examples, seed))
+    predictions.write(tmp_path / "alone.jsonl", said(examples, 3))
+    return tmp_path
+
+
+def asreader(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "asreader", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_the_command_writes_every_figure(folder: Path) -> None:
+    data, out = folder / "questions.jsonl", folder / "out"
+    done = asreader(
+        "analyse", folder / "runs", data, "--out", out, "--also", f"alone={folder / 'alone.jsonl'}", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["folder"] == str(out)
+    names = [figure["name"] for figure in told["figures"]]
+    assert names == [name for name in MAKERS if name != "accuracy-by-known-answer"]
+    assert len(told["left_out"]) == 1
+    files = {path for figure in told["figures"] for path in figure["files"]}
+    assert files | {str(out / "index.md")} == {str(path) for path in out.iterdir()}
+    index = (out / "index.md").read_text()
+    for figure in told["figures"]:
+        assert f"## {figure['title']}" in index
+        rows = list(csv.reader((out / f"{figure['name']}.csv").read_text().splitlines()))
+        assert rows[0] == figure["header"]
+        assert [[str(cell) if cell is not None else "" for cell in row] for row in figure["rows"]] == rows[1:]
+    assert all(f"]({Path(path).name})" in index for path in files)
+    assert (out / "lengths.png").read_bytes().startswith(b"\x89PNG")
+    again = {path.name: path.read_bytes() for path in out.iterdir()}
+    writing.analyse([Source(folder / "runs", data), Source(folder / "alone.jsonl", data, "alone")], out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == again
+
+
+def test_a_second_analysis_leaves_nothing_of_the_first(folder: Path) -> None:
+    data, out = folder / "questions.jsonl", folder / "out"
+    writing.analyse([Source(folder / "runs", data)], out)
+    (out / "notes.txt").write_text("my own")
+    made = writing.analyse([Source(folder / "alone.jsonl", data)], out)
+    expected = {path.name for figure in made.figures for path in made.files(figure)} | {"index.md", "notes.txt"}
+    assert {path.name for path in out.iterdir()} == expected
+    assert not (out / "runs-alike.png").exists()
+
+
+def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, out = folder / "questions.jsonl", folder / "out"
+    writing.analyse([Source(folder / "alone.jsonl", data)], out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def broken(figure: object) -> plots.Picture:
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr(writing, "picture", broken)
+    with pytest.raises(RuntimeError, match="no ink"):
+        writing.analyse([Source(folder / "runs", data)], out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("missing.jsonl", "questions.jsonl", "--out", "out"), "is not there"),
+        (("alone.jsonl", "runs", "--out", "out"), "runs"),
+        (("alone.jsonl", "questions.jsonl", "--out", "alone.jsonl"), "cannot be written"),
+        (("alone.jsonl", "questions.jsonl", "--out", "out", "--also", "alone.jsonl"), "same name"),
+    ],
+)
+def test_a_mistake_is_one_line(folder: Path, arguments: tuple[str, ...], told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "asreader", "analyse", *arguments], capture_output=True, text=True, cwd=folder
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1 and told in done.stderr
+    assert done.stdout == ""
+
+
+def test_neither_help_nor_training_draws() -> None:
+    code = (
+        "import sys, asreader.cli, asreader.training.loop, asreader.analysis.figures, asreader.analysis.systems;"
+        "sys.exit('matplotlib' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_hostile_text_comes_out_as_text(tmp_path: Path) -> None:
+    """As words, ids, names of systems and of data."""
+    words = tuple(word.replace("\n", "").replace("\t", "").replace(" ", "_") for word in HOSTILE)
+    examples = asked(words)
+    systems = [
+        System(
+            name,
+            ("one", "two") if number < 2 else ("one",),
+            tuple(tuple(said(examples, seed)) for seed in range(2 if number < 2 else 1)),
+            slices.questions(HOSTILE[-1 - number], examples),
+        )
+        for number, name in enumerate(HOSTILE)
+    ]
+    left_out: list[str] = []
+    for some in (systems[:4], systems[4:6], systems):
+        found = figures(some, left_out.append)
+        writing.write(writing.Analysis(tuple(found), tuple(left_out), tmp_path))
+        for path in tmp_path.glob("*.svg"):
+            text = path.read_text()
+            xml.fromstring(text)
+            assert len(text) < 1_000_000
+            assert "<script" not in text
+        for path in tmp_path.glob("*.png"):
+            assert path.read_bytes().startswith(b"\x89PNG")
+        index = (tmp_path / "index.md").read_text()
+        assert len(index) < 100_000
+        assert "<script" not in index and "\u202e" not in index and "\x00" not in index and "![c]" not in index
+        lines = (tmp_path / "confident-mistakes.csv").read_text()
+        for row in csv.reader(io.StringIO(lines, newline="")):
+            assert not row[0].startswith("=")
+    names = [row[0] for row in csv.reader(io.StringIO((tmp_path / "accuracy-by-length.csv").read_text(), newline=""))]
+    assert f"'{HOSTILE[3]}" in names and HOSTILE[-1] in names  # a CSV file has all of it
+
+
+def test_a_dollar_sign_is_a_dollar_sign() -> None:
+    examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"))
+    asked_of = slices.questions("$d$", examples)
+    system = System("$\\alpha_1$ & <b>", ("one",), (tuple(said(examples, 1)),), asked_of)
+    found = next(figure for figure in figures([system], str) if figure.name == "accuracy-by-length")
+    root = xml.fromstring(plots.svg(found))
+    texts = ["".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "$\\alpha_1$ & <b>" in texts
+
+
+cells = st.text(max_size=12) | st.integers() | st.floats(allow_nan=False) | st.none()
+
+
+@given(st.lists(st.tuples(cells, cells), max_size=5))
+def test_csv_can_be_read_back(rows: list[tuple[Cell, Cell]]) -> None:
+    """Every cell but lone surrogates, once a leading apostrophe is taken away; and no cell is a formula."""
+    text = Table(("one", "two"), tuple(rows)).csv()
+    found = list(csv.reader(io.StringIO(text, newline="")))[1:]
+    for ours, row in zip(found, rows, strict=True):
+        for cell, was in zip(ours, row, strict=True):
+            if isinstance(was, str):
+                assert cell[:1] not in tuple("=+-@\t\r")
+                assert cell.removeprefix("'") == was
+            elif was is not None:
+                assert type(was)(cell) == was
+            else:
+                assert cell == ""
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=30))
+def test_markdown_cells_hold_no_markup(text: str) -> None:
+    shown = Table(("one", "two"), ((text, 1.5),)).markdown().splitlines()
+    assert len(shown) == 3
+    cell = shown[2].removeprefix("| ").removesuffix(" | 1.5000 |")
+    assert cell == escaped(plain(text))
+    bare = cell.replace("\\\\", "")
+    assert all(bare.count(mark) == bare.count(f"\\{mark}") for mark in "`*_[]|$#~")
+    assert not re.search(r"[<>]|&(?!lt;|gt;|amp;)", cell)
+
+
+def test_the_document_names_every_figure() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "analysis.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert [name for row in rows for name in re.findall(r"`([\w-]+)`", row)] == list(MAKERS)
+
+
+def test_a_row_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="header"):
+        Table(("one", "two"), (("a",),))
+
+
+@pytest.mark.parametrize("count", [6, 7, 9, 13])
+def test_any_number_of_systems_is_drawn(count: int, tmp_path: Path) -> None:
+    examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 12)
+    asked_of = slices.questions("made", examples)
+    several = [System(f"s{number}", ("run",), (tuple(said(examples, number)),), asked_of) for number in range(count)]
+    found = next(figure for figure in figures(several, str) if figure.name == "accuracy-by-length")
+    root = xml.fromstring(plots.svg(found))
+    texts = ["".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in texts if text.startswith("s")] == [f"s{number}" for number in range(count)]
+
+
+def test_one_question_is_enough(tmp_path: Path) -> None:
+    examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 1)
+    (tmp_path / "one.jsonl").write_text("".join(map(jsonl.line, examples)))
+    predictions.write(tmp_path / "said.jsonl", said(examples, 1))
+    made = writing.analyse([Source(tmp_path / "said.jsonl", tmp_path / "one.jsonl")], tmp_path / "out")
+    assert {"accuracy-by-length", "calibration", "lengths"} <= {figure.name for figure in made.figures}
+
+
+def test_data_without_answers_are_refused(tmp_path: Path) -> None:
+    examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 3)
+    bare = [Example(one.id, one.document, one.question, one.candidates) for one in examples]
+    (tmp_path / "data.jsonl").write_text("".join(map(jsonl.line, bare)))
+    predictions.write(tmp_path / "said.jsonl", said(bare, 1))
+    with pytest.raises(InputError, match="no question has a known answer"):
+        writing.analyse([Source(tmp_path / "said.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")
+    assert not os.path.exists(tmp_path / "out")

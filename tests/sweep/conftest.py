@@ -1,0 +1,80 @@
+"""A small experiment on made stories, and sweeps of it without other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asreader import executors
+from asreader.cloze.generator import stories
+from asreader.data.formats import jsonl
+from asreader.executors import Outcome, Share, attempt
+from asreader.sweep import grid
+from asreader.sweep.report import Report
+from asreader.sweep.sweeping import Job, Order, sweep
+
+SETTINGS = """
+[data]
+train = "{folder}/train.jsonl"
+valid = "{folder}/valid.jsonl"
+[reader]
+embedding = 8
+hidden = 8
+[train]
+epochs = 2
+batch = 16
+patience = 9
+learning_rate = 0.01
+device = "cpu"
+tensorboard = false
+"""
+
+
+def experiment(folder: Path, count: int) -> Path:
+    """Data and settings; returns the settings' file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, number, seed in (("train", count, 1), ("valid", 40, 2)):
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(number, seed))))
+    (folder / "small.toml").write_text(SETTINGS.format(folder=folder))
+    return folder / "small.toml"
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return experiment(tmp_path_factory.mktemp("small"), 60)
+
+
+def here(
+    executor: str,
+    function: Callable[[Any], Any],
+    items: Iterable[Any],
+    workers: int = 0,
+    *,
+    share: Share,
+    stopping: Callable[[], bool],
+) -> Iterator[Outcome[Any, Any]]:
+    """An executor that needs no time to start."""
+    for item in items:
+        yield attempt(function, item)
+        if stopping():
+            raise KeyboardInterrupt
+
+
+Sweeper = Callable[..., Report]
+
+
+@pytest.fixture
+def swept(monkeypatch: pytest.MonkeyPatch, small: Path) -> Sweeper:
+    """A sweep over the small experiment, in this process."""
+    monkeypatch.setattr(executors, "each", here)
+
+    def run(
+        out: Path, *axes: str, resume: bool = False, config: Path = small, gpus: float = 0.0, **wishes: Any
+    ) -> Report:
+        order = Order(config, axes=tuple(map(grid.axis, axes)), **wishes)
+        return sweep(order, Job(out, gpus=gpus), resume=resume)
+
+    return run
