@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,8 @@ from asreader.data.example import Example
 from asreader.data.formats import jsonl
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
-from asreader.evaluation import predictions
+from asreader.evaluation import ensembling, predictions
+from asreader.evaluation.ensembling import Aligned
 from asreader.evaluation.metrics import wilson
 from asreader.evaluation.predictions import Prediction
 
@@ -37,6 +39,7 @@ class Made:
 
     system: System
     examples: list[Example]
+    predictions: list[tuple[Prediction, ...]]  # of each run
 
     def right(self) -> list[list[bool]]:
         """Runs by questions, told without any array."""
@@ -47,10 +50,10 @@ class Made:
         return range(len(self.system.runs))
 
     def said(self, run: int, place: int) -> str:
-        return _best(self.system.predictions[run][place])[0]
+        return _best(self.predictions[run][place])[0]
 
     def confidence(self, run: int, place: int) -> float:
-        return _best(self.system.predictions[run][place])[1]
+        return _best(self.predictions[run][place])[1]
 
 
 def _best(one: Prediction) -> tuple[str, float]:
@@ -69,13 +72,22 @@ def made(name: str, random: Random, count: int, runs: int, varied: bool = True, 
         examples.append(Example(f"q{number}", document, ("XXXXX",), candidates, random.choice(candidates)))
     said = [tuple(_drawn(example, random) for example in examples) for _ in range(runs)]
     names = tuple(f"seed-{run + 1}" for run in range(runs))
-    return Made(System(name, names, tuple(said), slices.questions(data, examples), KNOWN), examples)
+    return Made(System(name, names, aligned(said), slices.questions(data, examples), KNOWN), examples, said)
 
 
 def _drawn(example: Example, random: Random) -> Prediction:
     weights = [random.choice((0, 1, 2, 4)) + 3 * (word == example.answer) for word in example.candidates]
     total = sum(weights) or 1
     return Prediction(example.id, example.answer, example.candidates, [weight / total for weight in weights])  # type: ignore[arg-type]
+
+
+def aligned(runs: Sequence[Sequence[Prediction]]) -> Aligned:
+    """As if read from files."""
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number}.jsonl" for number in range(len(runs))]
+        for path, said in zip(paths, runs, strict=True):
+            predictions.write(path, said)
+        return ensembling.aligned(paths)
 
 
 several = st.tuples(st.integers(0, 999), st.integers(1, 45), st.integers(1, 3), st.booleans())
@@ -197,7 +209,8 @@ def test_accuracy_and_counts_by_rank(wanted: tuple[int, int, int, bool]) -> None
 def test_distributions(wanted: tuple[int, int, int, bool]) -> None:
     seed, count, _, varied = wanted
     those = [made("one", Random(seed), count, 1, varied), made("two", Random(seed + 1), count + 3, 1, data="other")]
-    twin = Made(System("twin", ("run",), those[0].system.predictions, those[0].system.questions), those[0].examples)
+    first = those[0]
+    twin = Made(System("twin", ("run",), first.system.said, first.system.questions), first.examples, first.predictions)
     for name, value in (("lengths", length), ("candidates", lambda example: len(example.candidates))):
         found = figure(name, [*those, twin])  # two systems on the same questions: one distribution
         if found is None:
@@ -293,7 +306,7 @@ def test_runs_and_mistakes(wanted: tuple[int, int, int, bool]) -> None:
     mistakes = []
     for place, example in enumerate(one.examples):
         means = [
-            sum(float(said[place].probabilities[at]) for said in one.system.predictions) / runs
+            sum(float(said[place].probabilities[at]) for said in one.predictions) / runs
             for at in range(len(example.candidates))
         ]
         said, sure = _best(Prediction("", None, example.candidates, means))  # type: ignore[arg-type]
@@ -313,7 +326,7 @@ def test_runs_and_mistakes(wanted: tuple[int, int, int, bool]) -> None:
 
 def test_what_cannot_be_drawn_is_said_in_a_line() -> None:
     one = made("one", Random(1), 30, 1, varied=False)
-    bare = System(one.system.name, ("run",), one.system.predictions, one.system.questions)
+    bare = System(one.system.name, ("run",), one.system.said, one.system.questions)
     left_out: list[str] = []
     drawn = [figure.name for figure in figures([bare], left_out.append)]
     absent = ["accuracy-by-candidates", "candidates", "accuracy-by-known-answer", "runs-right", "runs-alike"]
@@ -342,7 +355,7 @@ def folder(tmp_path: Path) -> Path:
     """Questions in valid.jsonl, three runs on them in runs/, the second file in another order."""
     one = made("one", Random(5), 40, 3)
     (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.line, one.examples)))
-    for run, said in enumerate(one.system.predictions):
+    for run, said in enumerate(one.predictions):
         place = tmp_path / "runs" / f"seed-{run + 1}"
         predictions.write(place / "predictions" / "valid.jsonl", said if run != 1 else reversed(said))
         KNOWN.save(place / "vocabulary.txt")
@@ -378,7 +391,7 @@ def test_runs_are_in_the_order_people_count(tmp_path: Path) -> None:
 
 def test_questions_without_an_answer_do_not_count(folder: Path) -> None:
     one = made("one", Random(5), 40, 3)
-    said = list(one.system.predictions[0])
+    said = list(one.predictions[0])
     said[3] = Prediction(said[3].id, None, said[3].candidates, said[3].probabilities)
     predictions.write(folder / "some.jsonl", said)
     examples = [json.loads(jsonl.line(example)) for example in one.examples]
@@ -400,7 +413,7 @@ def test_questions_without_an_answer_do_not_count(folder: Path) -> None:
 def test_predictions_of_other_data_are_refused(
     folder: Path, change: Callable[[Prediction], Prediction], told: str
 ) -> None:
-    said = list(made("one", Random(5), 40, 3).system.predictions[0])
+    said = list(made("one", Random(5), 40, 3).predictions[0])
     place = next(at for at, one in enumerate(said) if one.answer != one.candidates[0])
     said[place] = change(said[place])
     predictions.write(folder / "other.jsonl", said)

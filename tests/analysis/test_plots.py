@@ -10,9 +10,11 @@ from __future__ import annotations
 import io
 import re
 import xml.etree.ElementTree as xml
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import matplotlib
 import numpy as np
@@ -26,6 +28,8 @@ from asreader.analysis.systems import System
 from asreader.analysis.table import Cell, Table
 from asreader.data.example import Example
 from asreader.data.vocabulary import Vocabulary
+from asreader.evaluation import ensembling, predictions
+from asreader.evaluation.ensembling import Aligned
 from asreader.evaluation.predictions import Prediction
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -59,7 +63,16 @@ def system(name: str, data: str, runs: int, skill: float, count: int = 300) -> S
             shares = np.exp(np.array(logits) * 1.5)
             rows.append(Prediction(example.id, example.answer, example.candidates, shares / shares.sum()))
         said.append(tuple(rows))
-    return System(name, tuple(f"seed-{run + 1}" for run in range(runs)), tuple(said), asked, KNOWN)
+    return System(name, tuple(f"seed-{run + 1}" for run in range(runs)), aligned(said), asked, KNOWN)
+
+
+def aligned(runs: Sequence[Sequence[Prediction]]) -> Aligned:
+    """As if read from files."""
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number}.jsonl" for number in range(len(runs))]
+        for path, said in zip(paths, runs, strict=True):
+            predictions.write(path, said)
+        return ensembling.aligned(paths)
 
 
 asked_of: dict[str, slices.Questions] = {}
@@ -91,9 +104,12 @@ def strange(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
 
 
 def _unmatched(one: NDArray[np.float64], two: NDArray[np.float64]) -> int:
+    height, width, _ = one.shape
     padded = np.pad(two, ((REACH, REACH), (REACH, REACH), (0, 0)), mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (2 * REACH + 1, 2 * REACH + 1), axis=(0, 1))
-    nearest = np.abs(windows - one[..., None, None]).max(axis=2).min(axis=(-2, -1))
+    nearest = np.full((height, width), np.inf)
+    for down, right in np.ndindex(2 * REACH + 1, 2 * REACH + 1):
+        near = padded[down : down + height, right : right + width]
+        nearest = np.minimum(nearest, np.abs(near - one).max(axis=2))
     return int((nearest > UNLIKE).sum())
 
 
@@ -150,7 +166,7 @@ def texts(svg: str) -> list[str]:
 def test_svg_is_the_same_every_time_and_its_text_is_text(name: str) -> None:
     figure = FIGURES[name]
     svg = plots.svg(figure)
-    assert svg == plots.picture(figure).svg
+    assert svg == plots.svg(figure)
     found = texts(svg)
     for plot in figure.plots:
         assert set(filter(None, (plot.x.label, plot.y.label, plot.title))) <= set(found)

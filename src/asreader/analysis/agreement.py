@@ -33,7 +33,7 @@ def pair_table(systems: Sequence[System]) -> Table:
 
 def pairwise(system: System) -> NDArray[np.float64]:
     """Runs by runs: the share of questions to which both give the same answer."""
-    return np.array([(system.chosen == own).mean(axis=1) for own in system.chosen])
+    return np.array([(system.alone.places == own).mean(axis=1) for own in system.alone.places])
 
 
 def labels(runs: Sequence[str]) -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from asreader.analysis.systems import System
+from asreader.analysis.systems import NONE, System
 from asreader.analysis.table import Cell, Table
-from asreader.evaluation.calibration import calibration, coverage, judged
+from asreader.evaluation.calibration import calibration, coverage
 from asreader.evaluation.metrics import wilson
 
 STEPS = 50
@@ -20,7 +20,7 @@ def calibration_table(systems: Sequence[System]) -> Table:
     """Reliability in bins of equally many answers. Runs are pooled; the interval counts each question once."""
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
-        found, runs = calibration(system.pooled), len(system.runs)
+        found, runs = calibration(system.answers), len(system.runs)
         for number, part in enumerate(found.bins, start=1):
             interval = wilson(part.accuracy, max(1, part.questions // runs))
             rows.append(
@@ -38,7 +38,7 @@ def coverage_table(systems: Sequence[System]) -> Table:
 
 def _covered(system: System) -> Iterator[tuple[Cell, ...]]:
     """For each share of the answers the highest confidence that still gives as many; each such confidence once."""
-    curve, every = coverage(system.pooled), len(system.questions)
+    curve, every = coverage(system.answers), len(system.questions)
     wanted = np.arange(1, STEPS + 1) / STEPS - 1e-9
     places = len(curve.coverage) - 1 - np.searchsorted(curve.coverage[::-1], wanted)
     for place in dict.fromkeys(places.tolist()):
@@ -51,11 +51,11 @@ def mistakes_table(systems: Sequence[System], most: int = MISTAKES) -> Table:
     """The wrong answers that a system was surest of; several runs speak as their average."""
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
-        verdicts = judged(system.together)
-        wrong = np.flatnonzero(~verdicts.right)
-        surest = wrong[np.argsort(-verdicts.confidence[wrong], kind="stable")][:most]
-        for place in surest.tolist():
-            one = system.together[place]
-            said = one.candidates[one.best] if len(one.ranking) else None
-            rows.append((system.name, one.id, one.answer, said, float(verdicts.confidence[place])))
+        chosen = system.together
+        wrong = np.flatnonzero((chosen.places != system.said.answers) | (chosen.places == NONE))
+        surest = wrong[np.argsort(-chosen.confidence[wrong], kind="stable")][:most]
+        for number in surest.tolist():
+            one, place = system.said.questions[number], int(chosen.places[number])
+            said = None if place == NONE else one.candidates[place]
+            rows.append((system.name, one.id, one.answer, said, float(chosen.confidence[number])))
     return Table(("system", "id", "answer", "said", "confidence"), tuple(rows))

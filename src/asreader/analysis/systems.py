@@ -19,7 +19,10 @@ from asreader.data.store import Store
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import ensembling, results
+from asreader.evaluation.ensembling import Aligned
 from asreader.evaluation.predictions import Prediction
+
+NONE = -1
 
 
 @dataclass(frozen=True)
@@ -45,43 +48,58 @@ def source(text: str, data: Path) -> Source:
 
 
 @dataclass(frozen=True, eq=False)
-class System:
-    """One run, or several that are looked at together, on one data set; all in the order of its questions.
+class Chosen:
+    """The candidate chosen for each question, NONE where there is nothing to choose from, and its probability."""
 
-    Every question has a known answer, and the runs have its candidates in the same order.
-    """
+    places: NDArray[np.intp]
+    confidence: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """One run, or several that are looked at together, on one data set; every question has a known answer."""
 
     name: str
     runs: tuple[str, ...]
-    predictions: tuple[tuple[Prediction, ...], ...]  # of each run
-    questions: Questions
+    said: Aligned
+    questions: Questions  # in the order of `said`
     vocabulary: Vocabulary | None = None
 
     @cached_property
-    def chosen(self) -> NDArray[np.intp]:
-        """Runs by questions: the place of the chosen candidate; -1 where there is none to choose from."""
-        return np.array([[next(iter(one.ranking), -1) for one in said] for said in self.predictions], dtype=np.intp)
+    def alone(self) -> Chosen:
+        """Runs by questions: what each run says."""
+        return _chosen(self.said.probabilities)
+
+    @cached_property
+    def together(self) -> Chosen:
+        """What the average of the runs says."""
+        return _chosen(self.said.probabilities.mean(axis=0, dtype=np.float64).astype(np.float32))
 
     @cached_property
     def right(self) -> Verdicts:
         """Runs by questions: whether the answer is right."""
-        answers = [
-            one.candidates.index(one.answer) if one.answer in one.candidates else -2 for one in self.predictions[0]
+        return np.asarray((self.alone.places == self.said.answers) & (self.said.answers != NONE))
+
+    @cached_property
+    def answers(self) -> list[Prediction]:
+        """What all runs say, one after another: the chosen candidates alone, since all else would only take time."""
+        return [
+            _only(question, place, sure)
+            for places, confidence in zip(self.alone.places, self.alone.confidence, strict=True)
+            for question, place, sure in zip(self.said.questions, places.tolist(), confidence.tolist(), strict=True)
         ]
-        return np.asarray(self.chosen == np.array(answers))
 
-    @cached_property
-    def pooled(self) -> tuple[Prediction, ...]:
-        """What all runs said, one after another."""
-        return tuple(prediction for said in self.predictions for prediction in said)
 
-    @cached_property
-    def together(self) -> tuple[Prediction, ...]:
-        """What the average of the runs says; of one run, what it says."""
-        return tuple(
-            Prediction(one[0].id, one[0].answer, one[0].candidates, np.mean([own.probabilities for own in one], axis=0))
-            for one in zip(*self.predictions, strict=True)
-        )
+def _only(question: Prediction, place: int, confidence: float) -> Prediction:
+    """A prediction whose one candidate is the chosen one."""
+    candidates = () if place == NONE else (question.candidates[place],)
+    return Prediction(question.id, question.answer, candidates, np.full(len(candidates), confidence, dtype=np.float32))
+
+
+def _chosen(probabilities: NDArray[np.float32]) -> Chosen:
+    """The most probable of the candidates on the last axis, the first of equals; what does not count is below 0."""
+    highest = probabilities.max(axis=-1)
+    return Chosen(np.where(highest < 0, NONE, probabilities.argmax(axis=-1)), np.maximum(highest, 0))
 
 
 def load(
@@ -108,17 +126,11 @@ class _Shelf:
         """Predictions beside their questions, both in the order of the first prediction file."""
         files = prediction_files(source.predictions, self.split or "valid")
         said = ensembling.aligned(files)
-        known = [row for row, question in enumerate(said.questions) if question.answer is not None]
-        if not known:
+        if not said.known.any():
             raise InputError(f"{files[0]}: there is nothing to analyse: no question has a known answer")
-        runs = [said.predictions([run]) for run in range(len(files))]
-        return System(
-            source.name or name(source.predictions),
-            tuple(map(name, files)),
-            tuple(tuple(run[row] for row in known) for run in runs),
-            self.questions(source.data, [said.questions[row] for row in known], files[0]),
-            _vocabulary(files),
-        )
+        said = said.part(np.flatnonzero(said.known))
+        asked = self.questions(source.data, said.questions, files[0])
+        return System(source.name or name(source.predictions), tuple(map(name, files)), said, asked, _vocabulary(files))
 
     def questions(self, data: Path, said: Sequence[Prediction], origin: Path) -> Questions:
         """What there is to know of the questions that were answered."""

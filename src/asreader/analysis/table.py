@@ -46,13 +46,13 @@ class Table:
         return (dict(zip(self.header, row, strict=True)) for row in self.rows)
 
     def csv(self) -> str:
-        """CSV with every digit.
+        """CSV with every digit; texts are in quotes, numbers are not.
 
         A text that a spreadsheet would take for a formula (= + - @ in front) gets an apostrophe in front, and so does
         one that begins with an apostrophe: taking one away gives the text back.
         """
         written = io.StringIO()
-        writer = csv.writer(written, lineterminator="\n")
+        writer = csv.writer(written, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writerow(self.header)
         writer.writerows([_harmless(cell) for cell in row] for row in self.rows)
         return written.getvalue()

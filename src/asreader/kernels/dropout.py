@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def dropped(
@@ -23,6 +23,13 @@ def dropped(
         return values
     found: Tensor = _Dropped.apply(values, keys, share, salt)
     return found
+
+
+def of_words(table: nn.Embedding, rows: Int[Tensor, "B T"], dropout: nn.Dropout) -> Float[Tensor, "B T E"]:
+    """The vectors of rows, by torch's own generator: a word lacks the same numbers wherever it stands in the batch."""
+    distinct, place = rows.unique(return_inverse=True)
+    vectors: Tensor = dropout(table(distinct))[place]
+    return vectors
 
 
 class _Dropped(torch.autograd.Function):

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from asreader.data.batching import Batch, Words
+from asreader.kernels.dropout import of_words
 from asreader.kernels.gru import BidirectionalGRU
 from asreader.kernels.pointer_sum import pointer_sum
 from asreader.readers import Reading
@@ -46,11 +47,7 @@ class AttentionSum(nn.Module):
 
     def _vectors(self, words: Words) -> Float[Tensor, "B T E"] | nn.Embedding:
         """e: the words' vectors, or, when nothing of them is dropped, the table to look them up in."""
-        if not (self.training and self.dropout.p):
-            return self.embed
-        rows, place = words.rows.unique(return_inverse=True)  # a word lacks the same wherever it stands
-        vectors: Tensor = self.dropout(self.embed(rows))[place]
-        return vectors
+        return of_words(self.embed, words.rows, self.dropout) if self.training and self.dropout.p else self.embed
 
 
 def attention(

@@ -130,7 +130,7 @@ class Record:
 
     def begin(self, *, resume: bool) -> None:
         """Refuse to begin again what is begun, unless it is to be gone on with."""
-        if self.path.is_file() and not resume:
+        if not resume and self._begun():
             raise InputError(
                 f"{self.out}: this sweep was begun already ({self.path.name}); add --resume to go on with it"
             )
@@ -138,6 +138,16 @@ class Record:
             path.unlink(missing_ok=True)
         if not self.path.is_file():
             self._write([])
+
+    def _begun(self) -> bool:
+        """Whether any run of an earlier attempt was begun; a mistake that ended it before costs nothing."""
+        try:
+            runs = json.loads(self.path.read_text(encoding="utf-8"))["runs"]
+            return any((self.out / run["id"]).is_dir() for run in runs)
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError, KeyError, TypeError):
+            return True
 
     def write(self, rows: Sequence[Row]) -> None:
         """Keep what is known; a full disk is told once, for runs may still be able to finish."""
