@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow check docs pictures clean
+.PHONY: demo test test-slow check docs pictures clean reproduce-cbt-ne reproduce-cbt-cn
 
 demo: $(VENV)/.ready
 	$(BIN)/asreader demo --out runs/demo
@@ -40,3 +40,16 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.ready-to-develop: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	touch $(VENV)/.ready $@
+
+# DATA holds books/cbt_train* (raw books, a folder or an archive) and cbt/ with the official files, as far as one has them;
+# docs/results/cbt-ne.md says what comes out.
+OFFICIAL = $(wildcard $(DATA)/cbt/cbtest_$(1)_$(2)*)
+HELD_OUT = $(wildcard $(DATA)/cbt/cbt_valid.txt*)
+reproduce-cbt-ne: KIND := NE
+reproduce-cbt-cn: KIND := CN
+reproduce-cbt-ne reproduce-cbt-cn: reproduce-cbt-%: $(VENV)/.ready
+	@test -d "$(DATA)" || (echo "say where the data are: make $@ DATA=folder" >&2; exit 2)
+	$(BIN)/python benchmarks/cbt.py $* --out runs/cbt-$* \
+	  $(if $(call OFFICIAL,$(KIND),train),--train $(call OFFICIAL,$(KIND),train),--books $(wildcard $(DATA)/books/cbt_train*)) \
+	  $(if $(call OFFICIAL,$(KIND),valid),--valid $(call OFFICIAL,$(KIND),valid),--valid-books $(HELD_OUT)) \
+	  $(if $(HELD_OUT),--exclude $(HELD_OUT)) $(if $(call OFFICIAL,$(KIND),test),--test $(call OFFICIAL,$(KIND),test))

@@ -96,14 +96,17 @@ class Panel:
         self.axes.plot(*zip(*ends, strict=True), color=FAINT, linewidth=0.6, zorder=1)
 
 
-def panel_on(axes: Axes, plot: Plot, table: Table, small: bool = False) -> Panel:
-    """Axes with what they have before anything is drawn: ticks, quiet lines, names of groups."""
-    axes.grid(axis="y", color=RULE, linewidth=0.6)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(nbins=5 if small else 6, steps=[1, 2, 2.5, 5, 10]))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+def panel_on(axes: Axes, plot: Plot, table: Table, small: bool = False, shared: bool = False) -> Panel:
+    """Axes with what they have before anything is drawn; `shared` ones have the ticks of those they share with."""
     groups = _groups(plot, table)
+    axes.grid(axis="y", color=RULE, linewidth=0.6)
     if groups:
+        axes.tick_params(axis="x", length=0)
+    if not shared:
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(nbins=5 if small else 6, steps=[1, 2, 2.5, 5, 10]))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    if groups and (not shared or aslant(plot, table)):  # a slant is not shared
         _name_groups(axes, plot, table, ROOM_SMALL if small else ROOM)
     if plot.diagonal:
         axes.plot((0, 100), (0, 100), color=QUIET, linewidth=0.8, linestyle=_DOTS, zorder=1)
@@ -131,7 +134,6 @@ def _name_groups(axes: Axes, plot: Plot, table: Table, room: int) -> None:
     turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(range(0, len(labels), step), labels[::step], **(turned if aslant(plot, table, room) else {}))
     axes.set_xlim(-0.6, len(labels) - 0.4)
-    axes.tick_params(axis="x", length=0)
 
 
 def _curve(panel: Panel, rows: Table, mark: Mark) -> None:

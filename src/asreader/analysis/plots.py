@@ -165,7 +165,7 @@ def _small_multiples(figure: Figure, names: Sequence[str]) -> Canvas:
         )  # fmt: skip
         grid = list(spots.subplots(sharex=True, sharey=True, squeeze=False).flat)
         for number, (name, axes) in enumerate(zip(names, grid, strict=False)):
-            panel = panel_on(axes, plot, figure.table, small=True)
+            panel = panel_on(axes, plot, figure.table, small=True, shared=number > 0)
             panel.paint_behind([_rows(figure.table, other) for other in names])
             panel.paint(_rows(figure.table, name), Mark("", LOOKS[0]))
             axes.set_title(label(name, 24), size=7.5)

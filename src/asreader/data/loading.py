@@ -44,12 +44,8 @@ def labels(parts: Iterable[Part]) -> dict[Part, str]:
 
 def load_store(path: Path, *, split: str | None = None, format: str | None = None, skip_bad: bool = False) -> Store:
     """A store of one split, from a prepared folder or straight from the data."""
-    if split and is_store(path / split):
-        path = path / split
-    if is_store(path):
-        return open_store(path)
-    if path.is_dir() and (inside := sorted(folder.name for folder in path.iterdir() if is_store(folder))):
-        raise InputError(f"{path}: holds several stores; name one of them: {', '.join(inside)}")
+    if (store := find_store(path, split)) is not None:
+        return open_store(store)
     encoder = Encoder()
     parts = set()
     for part, example in examples(path, split=split, format=format, skip_bad=skip_bad):
@@ -60,6 +56,21 @@ def load_store(path: Path, *, split: str | None = None, format: str | None = Non
     if split is None and len(parts) > 1:
         raise InputError(f"{path}: holds several splits ({', '.join(sorted(parts))}); choose one with --split")
     return encoder.store()
+
+
+def find_store(path: Path, split: str | None = None) -> Path | None:
+    """The store that a path names: itself, the one of that split in it, or the only one in it; None without any.
+
+    Several of which none is meant are an InputError.
+    """
+    for place in (path / split, path) if split else (path,):
+        if is_store(place):
+            return place
+    inside = sorted(folder for folder in path.iterdir() if is_store(folder)) if path.is_dir() else []
+    if len(inside) > 1:
+        names = ", ".join(folder.name for folder in inside)
+        raise InputError(f"{path}: holds several stores; name one of them: {names}")
+    return inside[0] if inside else None
 
 
 def prepare(

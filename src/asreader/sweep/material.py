@@ -10,7 +10,7 @@ from pathlib import Path
 
 from asreader import files
 from asreader.config import DataSettings
-from asreader.data.loading import examples
+from asreader.data.loading import examples, find_store
 from asreader.data.store import Encoder, Store, is_store, open_store
 from asreader.errors import InputError
 from asreader.progress import say
@@ -32,7 +32,7 @@ def source(data: DataSettings, split: str, out: Path) -> Source:
     if not named:
         raise InputError(f"data.{split} is not set: name the data in [data] or with --set data.{split}=PATH")
     path = Path(named).resolve()
-    store = next((place for place in (path / split, path) if is_store(place)), None)
+    store = find_store(path, split)
     return _known(store if store is not None else _prepared(path, split, data, out), split)
 
 

@@ -23,7 +23,7 @@ from asreader.data import vocabulary as vocabularies
 from asreader.data.batching import Batcher, plan
 from asreader.data.loading import load_store
 from asreader.data.store import Store
-from asreader.data.vocabulary import Vocabulary
+from asreader.data.vocabulary import UNKNOWN, Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.interrupts import politely
@@ -110,6 +110,12 @@ def vocabulary(settings: Config, store: Store, valid: Store | None) -> Vocabular
     )
 
 
+def unknown_answers(data: Store, words: Vocabulary) -> float:
+    """The share of the answers that have no vector of their own; entities never have one and do not count."""
+    answers = np.asarray(data.answers)[np.asarray(data.answerable, np.bool_)]
+    return float((words.rows(data.lexicon)[answers] == UNKNOWN).mean()) if len(answers) else 0.0
+
+
 def teacher(settings: Config, store: Store) -> Teacher | None:
     """Whom the reader learns from beside the answers, if the settings name anybody."""
     options = settings.train
@@ -185,6 +191,13 @@ class Training:
             + f"; on {self.reader.device}, {str(self.reader.precision).removeprefix('torch.')}"
             + (f", {self.processes.count} processes" if self.processes.count > 1 else "")
         )
+        if self.valid is not None:
+            taught, asked = (unknown_answers(data, self.reader.vocabulary) for data in (self.store, self.valid))
+            if asked > 0.05 and taught < asked / 10:
+                say(
+                    f"{asked:.0%} of the validation answers are words without a vector of their own, but only "
+                    f"{taught:.2%} of the training answers: a larger data.min_count lets the reader learn to give such"
+                )
 
     def _epoch(self, journal: Journal, progress: Progress) -> None:
         options, place = self.settings.train, self.position
