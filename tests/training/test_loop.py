@@ -249,19 +249,19 @@ def test_it_says_so_if_answers_are_unknown_in_validation_only(
     settings: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def data(name: str, people: list[str]) -> str:
-        """Each one's name is seen twice: in the document and as the answer."""
-        lines = [
-            jsonl.line(Example(f"{name}{n}", ((who, "met", "them", "."),), (GAP, "met", "them"), (who, "them"), who))
-            for n, who in enumerate(people)
-        ]
-        (tmp_path / name).write_text("".join(lines))
+        """Each one is named in two sentences."""
+        examples = []
+        for number, who in enumerate(people):
+            document = ((who, "met", "them", "."), ("Then", who, "sat", "."))
+            examples.append(Example(str(number), document, (GAP, "met", "them"), (who, "them"), who))
+        (tmp_path / name).write_text("".join(map(jsonl.line, examples)))
         return str(tmp_path / name)
 
     known, others = (sorted({example.answer for example in stories(30, seed) if example.answer}) for seed in (1, 2))
     strangers = [f"{name}ius" for name in others]
     warned = []
     for valid in (known, strangers):
-        own = replace(settings.data, train=data("t.jsonl", known * 3), valid=data("v.jsonl", valid), min_count=2)
+        own = replace(settings.data, train=data("t.jsonl", known * 3), valid=data("v.jsonl", valid), anonymise=0.0)
         once = replace(settings.train, epochs=1)
         loop.train(replace(settings, data=own, train=once), tmp_path / f"run{len(warned)}")
         warned.append("data.min_count" in capsys.readouterr().err)

@@ -191,7 +191,7 @@ class Training:
             + f"; on {self.reader.device}, {str(self.reader.precision).removeprefix('torch.')}"
             + (f", {self.processes.count} processes" if self.processes.count > 1 else "")
         )
-        if self.valid is not None:
+        if self.valid is not None and not self.settings.data.anonymise:
             taught, asked = (unknown_answers(data, self.reader.vocabulary) for data in (self.store, self.valid))
             if asked > 0.05 and taught < asked / 10:
                 say(
