@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 COMMANDS = (
-    "demo answer formats readers taggers executors stats make make-books make-news convert prepare train sweep evaluate "
-    "baseline ensemble table compare analyse gallery report benchmark benchmark-train benchmark-answer"
+    "demo answer formats readers taggers executors stats make make-books make-news convert prepare train sweep "
+    "evaluate calibrate baseline ensemble table compare analyse gallery report benchmark benchmark-train benchmark-answer"
 ).split()
 TARGET = Path(__file__).parent / "cli.md"
 

@@ -24,7 +24,7 @@ LEVELS = (
     ("readers", "baselines", "run"),
     ("answer", "highlight", "markup", "salience", "tables"),
     ("predictor",),
-    ("training", "analysis"),
+    ("training", "analysis", "calibrating"),
     ("demo", "benchmark", "sweep"),
     ("cli",),
     ("__main__",),

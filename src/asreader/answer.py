@@ -21,6 +21,7 @@ class Choice:
 class Answer:
     """The best-supported candidate, or None where no candidate stands in the document. Best candidates come first.
 
+    `sure` is False below the confidence from which on the reader was found to be right often enough (`calibrate`).
     `names` are real names of anonymous words, for showing; `expected` is the right answer where the data know it.
     """
 
@@ -30,6 +31,7 @@ class Answer:
     question: Sentence
     document: tuple[Sentence, ...]
     attention: tuple[float, ...]
+    sure: bool = True
     names: Mapping[str, str] = field(default_factory=dict)
     expected: str | None = None
 
@@ -43,6 +45,7 @@ class Answer:
         return {
             "answer": self.answer,
             "confidence": self.confidence,
+            "sure": self.sure,
             "candidates": [
                 {"word": choice.word, "probability": choice.probability, "positions": list(choice.positions)}
                 for choice in self.candidates[:top]

@@ -48,7 +48,7 @@ def terminal(answer: Answer, top: int = 5, width: int = 72) -> RenderableType:
     """The answer, its rivals as bars, the sentence that decided it, the document shaded, the attention by position."""
     head = Text(_shown(answer.answer, answer) if answer.answer is not None else NOBODY, style="bold")
     if answer.answer is not None:
-        head.append(f"  {answer.confidence:.0%}", style="dim")
+        head.append(f"  {answer.confidence:.0%}{'' if answer.sure else ', not sure'}", style="dim")
     table = Table(box=None, show_header=False, padding=(0, 1))
     for place, choice in enumerate(answer.candidates[:top], 1):
         bar = "█" * round(choice.probability * 24) or "▏"
@@ -136,7 +136,7 @@ def _said(answer: Answer) -> Markup:
     if answer.answer is None:
         return element("strong", NOBODY)
     said = [element("strong", isolated(salience.surface(answer.answer, answer))), " "]
-    said.append(element("span", f"{answer.confidence:.0%}", class_="quiet"))
+    said.append(element("span", f"{answer.confidence:.0%}{'' if answer.sure else ', not sure'}", class_="quiet"))
     if answer.expected is not None and answer.answer == answer.expected:
         said += [" ", element("span", "✓ right", class_="right")]
     elif answer.expected is not None:

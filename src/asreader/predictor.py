@@ -26,7 +26,7 @@ from asreader.evaluation.predictions import Prediction
 from asreader.kernels.threads import on_all_cores, one_thread
 from asreader.progress import watched
 from asreader.readers import Reading
-from asreader.run import Run
+from asreader.run import Calibration, Run
 
 BUNDLED = "bundled"
 EVALUATION_BATCH = 64
@@ -45,12 +45,14 @@ class Reader:
         question_at: str = "apart",
         device: torch.device | None = None,
         precision: torch.dtype = torch.float32,
+        calibration: Calibration = Calibration(),  # noqa: B008 - frozen
     ) -> None:
         self.network = network
         self.vocabulary = vocabulary
         self.question_at = question_at
         self.device = device or torch.device("cpu")
         self.precision = precision
+        self.calibration = calibration
 
     @classmethod
     def load(cls, run: str | Path = BUNDLED, device: str = "auto") -> Reader:
@@ -64,7 +66,13 @@ class Reader:
         except RuntimeError as error:
             raise InputError(f"{folder}: the weights do not fit config.toml and vocabulary.txt: {error}") from None
         where = pick_device(device)
-        return cls(network.to(where).eval(), vocabulary, question_at=settings.data.question_at, device=where)
+        return cls(
+            network.to(where).eval(),
+            vocabulary,
+            question_at=settings.data.question_at,
+            device=where,
+            calibration=place.calibration(),
+        )
 
     def answer(self, document: Text, question: Text, candidates: Sequence[str] | None = None) -> Answer:
         """Answer one question. Without candidates every word of the document is one."""
@@ -122,7 +130,8 @@ class Reader:
         for numbers, batch, reading in watched(self.readings(store), "reading", batches):
             losses = reading.losses(batch.answers)
             total, pointed = total + float(losses.sum()), pointed + len(losses)
-            for number, probabilities in zip(numbers, reading.probabilities.cpu().numpy(), strict=True):
+            shares = reading.at(self.calibration.temperature).probabilities.cpu().numpy()
+            for number, probabilities in zip(numbers, shares, strict=True):
                 found[int(number)] = _prediction(store, int(number), probabilities)
         return Evaluation(
             predictions=[found[number] for number in range(len(store))],
@@ -183,18 +192,17 @@ class ReadDocument:
             moved = batch.to(reader.device)
             states = self.states if self.states is not None else reader._network.read(moved.document)
             reading = reader._network.answer(states, moved)
-        places = _places(batch, start)
+        places, shares = _places(batch, start), reading.at(reader.calibration.temperature).probabilities[0].tolist()
         choices = tuple(
             Choice(surfaces.get(word, word), probability, positions)
-            for word, probability, positions in zip(
-                example.choices, reading.probabilities[0].tolist(), places, strict=True
-            )
+            for word, probability, positions in zip(example.choices, shares, places, strict=True)
         )
         ranked = tuple(sorted(choices, key=lambda choice: -choice.probability))
         best = ranked[0] if ranked and ranked[0].probability > 0 else None
         return Answer(
             answer=best.word if best else None,
             confidence=best.probability if best else 0.0,
+            sure=best is not None and best.probability >= reader.calibration.threshold,
             candidates=ranked,
             question=example.question,
             document=example.document,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,14 @@ from asreader.config import Config
 from asreader.data import vocabulary
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probabilities are raised to 1 / temperature and shared out anew; below the threshold an answer is not sure."""
+
+    temperature: float = 1.0
+    threshold: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,23 @@ class Run:
     def predictions(self, name: str) -> Path:
         """A prediction file of the run."""
         return self.folder / "predictions" / f"{name}.jsonl"
+
+    def save_calibration(self, found: Calibration) -> None:
+        """Write calibration.json."""
+        files.write_text(self.folder / "calibration.json", json.dumps(asdict(found), indent=1) + "\n")
+
+    def calibration(self) -> Calibration:
+        """What `asreader calibrate` found; without it a run speaks as it was trained."""
+        path = self.folder / "calibration.json"
+        if not path.is_file():
+            return Calibration()
+        try:
+            found = Calibration(**json.loads(path.read_text(encoding="utf-8")))
+            if found.temperature > 0 and 0 <= found.threshold <= 1:
+                return found
+        except (ValueError, TypeError, OSError):
+            pass
+        raise InputError(f"{path}: damaged; `asreader calibrate` writes it anew, without it the run is not calibrated")
 
     def save_card(self, text: str) -> None:
         """Write card.md."""

@@ -32,6 +32,7 @@ for command in (
     work.train,
     sweep.sweep,
     work.evaluate,
+    work.calibrate,
     work.baseline,
     work.answer,
 ):

@@ -56,6 +56,35 @@ def evaluate(
     _show_scores(evaluation.scores, as_json)
 
 
+def calibrate(
+    run: Annotated[Path, typer.Argument(help="run folder", metavar="RUN")],
+    data: Data,
+    wanted: Annotated[
+        float, typer.Option(min=0, max=1, help="how often answers above the threshold should be right")
+    ] = 0.9,
+    format: Format = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Make a run's confidence deserved, and find from where on its answers can be relied on; use data it never saw."""
+    from dataclasses import asdict
+
+    from asreader.calibrating import calibrate
+
+    found = calibrate(run, data, wanted=wanted, format=format, device=device)
+    if as_json:
+        print_json(asdict(found))
+        return
+    known = found.calibration
+    print(f"temperature {known.temperature:.3f}: expected calibration error {found.error_before:.4f} -> "
+          f"{found.error_after:.4f} on {found.questions:,} questions")  # fmt: skip
+    if found.accuracy is None or found.accuracy < wanted:
+        print(f"no confidence from which on {wanted:.0%} of the answers are right: none is called sure")
+    else:
+        print(f"sure from a confidence of {known.threshold:.3f} on: {found.coverage:.1%} of the questions, "
+              f"{found.accuracy:.1%} of them right; kept in {run}/calibration.json")  # fmt: skip
+
+
 def baseline(
     name: Annotated[str, typer.Argument(help="maximum-frequency, exclusive-frequency, word-distance or uniform")],
     data: Data,

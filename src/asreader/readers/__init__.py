@@ -10,7 +10,7 @@ A reader is a module `NAME.py` with a class of the same name in CamelCase, a tor
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -34,6 +34,10 @@ class Reading:
         """Shares of the candidates alone: they sum to one, or are all zero where no candidate has any support."""
         without = self.log_probabilities.isneginf().all(dim=-1, keepdim=True)
         return self.log_probabilities.masked_fill(without, 0.0).softmax(dim=-1).masked_fill(without, 0.0)
+
+    def at(self, temperature: float) -> Reading:
+        """The same candidates in the same order, with another confidence."""
+        return self if temperature == 1 else replace(self, log_probabilities=self.log_probabilities / temperature)
 
     def losses(self, answers: Int[Tensor, " B"]) -> Float[Tensor, " N"]:
         """-log P(a|q, d) of each question whose answer has any support; the others cannot be pointed at."""
