@@ -9,7 +9,8 @@ from pathlib import Path
 
 COMMANDS = (
     "demo answer formats readers taggers executors stats make make-books make-news convert prepare train sweep "
-    "evaluate calibrate baseline ensemble table compare analyse gallery report benchmark benchmark-train benchmark-answer"
+    "evaluate calibrate baseline ensemble table compare analyse gallery report benchmark benchmark-train "
+    "benchmark-answer"
 ).split()
 TARGET = Path(__file__).parent / "cli.md"
 

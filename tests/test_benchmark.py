@@ -150,8 +150,8 @@ def test_the_gpu_table_is_the_recorded_one() -> None:
     assert f"{plain['ms_per_step']} ms a step" in text and f"answers {plain['accuracy']} of" in text
     assert f"{statistics.mean(many['accuracy_after_one_epoch']):.3f} on average" in text
     assert f"deviation {statistics.stdev(many['accuracy_after_one_epoch']):.3f}" in text
-    for readers, words in ((1, "{:.0f} times as fast"), (16, "sixteen together {:.0f} times each")):
-        factor = plain["ms_per_step"] / newest["ne", readers]["ms_per_step"] * readers
+    for count, words in ((1, "{:.0f} times as fast"), (16, "sixteen together {:.0f} times each")):
+        factor = plain["ms_per_step"] / newest["ne", count]["ms_per_step"] * count
         assert words.format(factor) in text
     (real,) = (row for row in rows if row["benchmark"] == "together-training")
     assert f"took {real['seconds']} s" in text

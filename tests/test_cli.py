@@ -149,7 +149,7 @@ def test_answer_from_a_file_and_from_standard_input(run: Path, tmp_path: Path) -
     assert {choice["word"] for choice in from_file["candidates"]} == {"Ana", "Bo", "mill"}
     assert "<mark" in page.read_text()
     shown = good("answer", run, "--document", "-", *question, text=text)
-    assert "Bo went to the mill ." in shown
+    assert "Bo¹ went to the mill²." in shown
     assert "%" in shown
 
 

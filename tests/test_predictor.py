@@ -121,7 +121,7 @@ def test_nothing_to_read_or_ask_is_said(document: str, question: str) -> None:
 def test_json_has_the_fixed_fields() -> None:
     answer = reader().answer(STORY, "XXXXX thanked Ana.")
     document = answer.as_json(top=2)
-    assert set(document) == {"answer", "confidence", "candidates", "tokens", "attention"}
+    assert set(document) == {"answer", "confidence", "sure", "candidates", "tokens", "attention"}
     assert len(document["candidates"]) == 2  # type: ignore[arg-type]
     assert len(document["tokens"]) == len(document["attention"])  # type: ignore[arg-type]
 

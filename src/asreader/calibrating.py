@@ -41,5 +41,7 @@ def calibrate(run: Path, data: Path, *, wanted: float, format: str | None = None
     found = Calibration(temperature, float(enough[0]) if enough else 1.0)
     Run(run).save_calibration(found)
     point = covered.at(found.threshold)
-    errors = (calibration.calibration(these).error for these in (said, after))
-    return Calibrated(found, len(said), *errors, point.accuracy, point.coverage)
+    before_and_after = [calibration.calibration(these).error for these in (said, after)]
+    return Calibrated(
+        found, len(said), before_and_after[0], before_and_after[1], accuracy=point.accuracy, coverage=point.coverage
+    )

@@ -59,7 +59,8 @@ def chart(title: str, caption: str, curves: Sequence[Curve], *, percent: bool) -
     def up(value: float) -> float:
         return round(BOTTOM - (BOTTOM - TOP) * (value - low) / (high - low), 1)
 
-    lines = [_tick(value, up(value), percent) for value in marks]
+    digits = max(len(f"{round(100 * value if percent else value, 9):g}".partition(".")[2]) for value in marks)
+    lines = [_tick(value, up(value), percent, digits) for value in marks]
     inner = [_polyline(curve, last, low, high) for curve in sorted(drawn, key=lambda curve: curve.best)]
     area = element(
         "svg", *inner, x=f"{LEFT}%", y=TOP, width=f"{RIGHT - LEFT}%", height=BOTTOM - TOP, viewBox="0 0 1000 1000",
@@ -85,16 +86,15 @@ def _told(drawn: Sequence[Curve], last: int, up: Callable[[float], float], perce
     return f"{'Highest' if percent else 'Lowest'}: {_number(value, percent)} at step {step:,}.", [dot]
 
 
-def _tick(value: float, y: float, percent: bool) -> Markup:
+def _tick(value: float, y: float, percent: bool, digits: int) -> Markup:
+    """A line with its number, of which so many digits behind the point are shown that no two are the same."""
     line = element("line", x1=f"{LEFT}%", x2=f"{RIGHT}%", y1=y, y2=y, class_="axis")
-    text = element("text", _number(value, percent, short=True), x=f"{LEFT - 1.5}%", y=y + 4, text_anchor="end")
-    return joined([line, text])
+    number = f"{value:.{digits}%}" if percent else f"{value:.{digits}f}"
+    return joined([line, element("text", number, x=f"{LEFT - 1.5}%", y=y + 4, text_anchor="end")])
 
 
-def _number(value: float, percent: bool, short: bool = False) -> str:
-    if percent:
-        return f"{value:.0%}" if short else f"{value:.1%}"
-    return f"{value:.3g}" if short else f"{value:.4f}"
+def _number(value: float, percent: bool) -> str:
+    return f"{value:.1%}" if percent else f"{value:.4f}"
 
 
 def _polyline(curve: Curve, last: int, low: float, high: float) -> Markup:

@@ -30,7 +30,7 @@ def ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: 
     remaining = iter(items)
     while some := list(islice(remaining, AT_ONCE)):
         rows = ray.data.from_items([{"item": item} for item in some], override_num_blocks=len(some))
-        for row in rows.map(partial(_of_row, function)).iter_rows():
+        for row in rows.map(partial(_of_row, function), concurrency=workers or None).iter_rows():
             yield row["result"]
 
 
@@ -90,7 +90,9 @@ def _start(cpus: int) -> Any:
         raise InputError("--executor ray: Ray is not installed; pip install 'asreader[ray]'") from None
     if not ray.is_initialized():
         address = os.environ.get("RAY_ADDRESS", "local")
-        here: dict[str, Any] = {"num_cpus": cpus or None, "include_dashboard": False} if address == "local" else {}
+        # It stays for all that this process asks of it, so it gets all processors, whatever is asked for first.
+        processors = max(cpus, os.cpu_count() or 1)
+        here: dict[str, Any] = {"num_cpus": processors, "include_dashboard": False} if address == "local" else {}
         try:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **here)
         except (ConnectionError, ray.exceptions.RayError) as error:

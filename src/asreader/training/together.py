@@ -52,6 +52,8 @@ def train(settings: Config, folder: Path, *, count: int = 1, resume: bool = Fals
 
     On a GPU they are trained side by side, on a CPU, which is busy with one, one after the other.
     """
+    if settings.train.backend == "ddp" and count == 1:
+        return [loop.train(settings, folder, resume=resume)]  # each process has a device of its own
     first = settings.train.seed
     each = [replace(settings, train=replace(settings.train, seed=seed)) for seed in range(first, first + count)]
     folders = [folder] if count == 1 else [folder / f"seed-{own.train.seed}" for own in each]
