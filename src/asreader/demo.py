@@ -1,9 +1,14 @@
-"""seed -> a whole small experiment in under three minutes: make stories, train, evaluate, answer, explain."""
+"""seed -> a whole small experiment in under three minutes: make stories, train, evaluate, ensemble, explain."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -20,9 +25,10 @@ from asreader.data.example import Example
 from asreader.data.formats import jsonl
 from asreader.data.reading import read
 from asreader.data.store import encode
-from asreader.evaluation import metrics
+from asreader.evaluation import ensembling, metrics
 from asreader.predictor import Reader
-from asreader.progress import watched
+from asreader.progress import waiting, watched
+from asreader.run import Run
 from asreader.training import loop
 
 TRAIN, VALID = 12_000, 1_000
@@ -43,19 +49,24 @@ def demo(out: Path) -> None:
     _show_example(console, next(iter(stories(1, SEED + 1))))
 
     console.rule("2  training", align="left")
-    run = loop.train(settings(train, valid), out / "run", resume=True)
-    reader = Reader.load(run.folder, "cpu")
+    chosen = settings(train, valid)
+    with _second_reader(chosen, out) as second:
+        run = loop.train(chosen, out / "run", resume=True)
+        reader = Reader.load(run.folder, "cpu")
 
-    console.rule("3  evaluation", align="left")
-    console.print(_scores(reader))
+        console.rule("3  evaluation", align="left")
+        console.print(_scores(reader))
 
-    console.rule("4  one question it got right and one it got wrong, and where it looked", align="left")
+        console.rule("4  two readers together", align="left")
+        console.print(_together(run, second))
+
+    console.rule("5  one question it got right and one it got wrong, and where it looked", align="left")
     for example, answer in _right_and_wrong(reader):
         console.print(Text(f"question: {' '.join(example.question)}   (right: {example.answer})"))
         console.print(highlight.terminal(answer, top=4))
         console.print()
 
-    console.rule("5  January or March?", align="left")
+    console.rule("6  January or March?", align="left")
     console.print(january_or_march(reader))
 
     console.rule("what next", align="left")
@@ -66,6 +77,46 @@ def demo(out: Path) -> None:
         "--set data.train=FILE --set data.valid=FILE --out runs/mine",
         soft_wrap=True,
     )
+
+
+@contextmanager
+def _second_reader(chosen: Config, out: Path) -> Iterator[Callable[[], Run | None]]:
+    """Train one with another seed beside the first, on another core; what is yielded waits for it, if there is one."""
+    if (os.cpu_count() or 1) < 2:
+        yield lambda: None
+        return
+    config = out / "second.toml"
+    files.write_text(config, replace(chosen, train=replace(chosen.train, seed=chosen.train.seed + 1)).toml())
+    command = [sys.executable, "-m", "asreader", "train", str(config), "--out", str(out / "second"), "--resume"]
+    alone = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, env=alone, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+
+        def finished() -> Run | None:
+            with waiting("the second reader"):
+                return None if process.wait() else Run(out / "second")
+
+        try:
+            yield finished
+        finally:
+            process.terminate()  # it stops as after Ctrl-C, and goes on the next time
+
+
+def _together(run: Run, second: Callable[[], Run | None]) -> RenderableType:
+    """The average of two readers, on the validation stories."""
+    other = second()
+    if other is None:
+        return Text(
+            "There was no second core, or no luck, for another one: `asreader train --readers 2` trains two."
+        )
+    said = ensembling.aligned([each.predictions("valid") for each in (run, other)])
+    names = (f"{run.folder.name}, seed 1", f"{other.folder.name}, seed 2", "the mean of their probabilities")
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "accuracy", "95% interval"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, members in zip(names, ([0], [1], [0, 1]), strict=True):
+        found = metrics.scores(said.predictions(members))
+        table.add_row(name, f"{found.accuracy:.3f}", "{:.3f} to {:.3f}".format(*found.interval))
+    return table
 
 
 _PARTS = (("train", TRAIN, SEED), ("valid", VALID, SEED + 1))
