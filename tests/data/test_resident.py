@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asreader.cloze.generator import stories
 from asreader.data import resident as residents
 from asreader.data.batching import Batch, Batcher
 from asreader.data.entities import redrawn
 from asreader.data.example import GAP, Example
 from asreader.data.resident import NOBODY, ReadersBatch, Resident, Unfit, dealt, resident
 from asreader.data.store import Store, encode
-from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, Vocabulary
+from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, Vocabulary, build
 
 CPU = torch.device("cpu")
 WORDS = Vocabulary(("the", "gave", "to", "apple"), unknown=3, entities=4)
@@ -126,3 +129,38 @@ def test_what_changes_from_batch_to_batch_is_refused_with_a_reason() -> None:
         resident(phrases("and"), WORDS, device=CPU, question_at="before")
     with pytest.raises(Unfit, match="anonymise"):
         resident(phrases("and"), WORDS, device=CPU, anonymise=0.1)
+
+
+def test_there_is_room_for_the_distinct_words_of_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With so few frequent words that the others have to be counted, and a step that rounds nothing away."""
+    monkeypatch.setattr("asreader.data.resident.FREQUENT", 12)
+    monkeypatch.setattr("asreader.data.resident.WORDS_STEP", 1)
+    store = encode([*stories(40, 3)])
+    words = build(store.counts(), min_count=2, unknown=5)
+    data = resident(store, words, device=torch.device("cpu"))
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        numbers: np.ndarray = random.integers(0, len(store), (2, 6))
+        room = data.widths(numbers).words
+        batch = data.batch(torch.from_numpy(numbers), torch.tensor([6, 6]), data.widths(numbers))
+        for document, question in zip(batch.document, batch.question, strict=True):
+            assert len({*document.flatten().tolist(), *question.flatten().tolist()}) <= room
+    slow = [
+        len({row for row in _rows(data, number) if row not in _always(data, words)}) for number in range(len(store))
+    ]
+    assert data.rare.tolist() == slow
+
+
+def _rows(data: Resident, number: int) -> list[int]:
+    return [
+        row
+        for part in (data.documents, data.questions)
+        for row in part.rows[part.starts[number] : part.starts[number] + part.lengths[number]].tolist()
+    ]
+
+
+def _always(data: Resident, words: Vocabulary) -> set[int]:
+    """The twelve commonest rows, and those that are in every batch anyway."""
+    counts = Counter([*data.documents.rows.tolist(), *data.questions.rows.tolist()])
+    commonest = sorted(range(words.size), key=lambda row: (-counts[row], row))[:12]
+    return {*commonest, 0, *words.unknown_rows, *words.entity_rows}

@@ -295,7 +295,9 @@ def rare_words(
     for rows, counts in ((documents, lengths), (questions, asked)):
         rare = np.flatnonzero(~frequent[rows])
         pairs.append(np.searchsorted(np.cumsum(counts), rare, side="right") * len(frequent) + rows[rare])
-    return np.bincount(np.unique(np.concatenate(pairs)) // len(frequent), minlength=len(lengths))
+    ordered = np.sort(np.concatenate(pairs))  # np.unique is ten times as slow here
+    first = np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)]
+    return np.bincount(ordered[first] // len(frequent), minlength=len(lengths))
 
 
 def _flat(rows: Numbers, starts: NDArray[np.integer], lengths: NDArray[np.integer], device: torch.device) -> FlatWords:
