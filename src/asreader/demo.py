@@ -105,9 +105,7 @@ def _together(run: Run, second: Callable[[], Run | None]) -> RenderableType:
     """The average of two readers, on the validation stories."""
     other = second()
     if other is None:
-        return Text(
-            "There was no second core, or no luck, for another one: `asreader train --readers 2` trains two."
-        )
+        return Text("There was no second core, or no luck, for another one: `asreader train --readers 2` trains two.")
     said = ensembling.aligned([each.predictions("valid") for each in (run, other)])
     names = (f"{run.folder.name}, seed 1", f"{other.folder.name}, seed 2", "the mean of their probabilities")
     table = Table(box=None, pad_edge=False)

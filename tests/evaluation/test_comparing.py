@@ -190,7 +190,7 @@ def test_files_of_different_data_and_damaged_files_are_one_line(invented: Path, 
                 compare(*pair)
     with pytest.raises(InputError, match="is not there"):
         compare(valid, tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"no run with predictions/test\.jsonl"):
+    with pytest.raises(InputError, match=r"no run with predictions/valid\.jsonl"):
         compare(tmp_path, valid, split="test")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,9 +17,10 @@ from asreader.data.loading import load_store
 from asreader.data.store import Store
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
-from asreader.evaluation import ensembling, results
+from asreader.evaluation import ensembling
 from asreader.evaluation.ensembling import Aligned
 from asreader.evaluation.predictions import Prediction
+from asreader.evaluation.results import prediction_files
 
 NONE = -1
 
@@ -158,24 +158,6 @@ class _Shelf:
 def _agree(prediction: Prediction, answer: str | None, data: Path, origin: Path) -> None:
     if prediction.answer != answer:
         raise InputError(f"{origin}: the question {prediction.id!r} has another answer than in {data}")
-
-
-def prediction_files(path: Path, split: str = "valid") -> list[Path]:
-    """The prediction files meant by a file, a run or a folder of runs."""
-    if not path.exists():
-        raise InputError(f"{path}: is not there; name a prediction file, a run or a folder of runs")
-    if path.is_file():
-        return [path]
-    files = [run / "predictions" / f"{split}.jsonl" for run in sorted(results.find([path]), key=_counting)]
-    for file in files:
-        if not file.is_file():
-            raise InputError(f"{file}: missing; `asreader evaluate {file.parent.parent} DATA --predictions` writes it")
-    return files
-
-
-def _counting(path: Path) -> list[tuple[int, str]]:
-    """An order in which seed-2 comes before seed-10."""
-    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", str(path))]
 
 
 def name(path: Path) -> str:

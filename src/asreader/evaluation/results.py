@@ -7,6 +7,7 @@ figures and intervals are of what was chosen.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,17 +81,21 @@ def find(folders: Sequence[Path]) -> list[Path]:
 
 
 def prediction_files(path: Path, split: str = "valid") -> list[Path]:
-    """The prediction files meant by a file, a run or a folder of runs, sorted."""
-    if path.is_file():
-        return [path]
+    """The prediction files meant by a file, a run or a folder of runs, in the order of their numbers."""
     if not path.exists():
         raise InputError(f"{path}: is not there; name a prediction file, a run or a folder of runs")
-    found = sorted(path.rglob(f"predictions/{split}.jsonl"))
-    if not found:
-        raise InputError(
-            f"{path}: no run with predictions/{split}.jsonl in it; name a prediction file or another folder"
-        )
-    return found
+    if path.is_file():
+        return [path]
+    files = [_file(run, split) for run in sorted(find([path]), key=_counting)]
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"{file}: missing; `asreader evaluate {file.parent.parent} DATA --predictions` writes it")
+    return files
+
+
+def _counting(path: Path) -> list[tuple[int, str]]:
+    """An order in which seed-2 comes before seed-10."""
+    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", str(path))]
 
 
 def rows(runs: Sequence[Path], paper: str | None = None) -> list[Row]:

@@ -156,6 +156,23 @@ def _catch_up(
 
 
 @triton.jit
+def _step(weights, first, second, average, at, real, gradient, rate, step, KEEP: tl.constexpr):
+    """Adam's step of some numbers, and their average's."""
+    m = tl.load(first + at, mask=real, other=0)
+    m += (1 - B1) * (gradient - m)
+    v = B2 * tl.load(second + at, mask=real, other=0) + (1 - B2) * gradient * gradient
+    correction1, correction2 = 1 - tl.exp2(step * LOG1), 1 - tl.exp2(step * LOG2)
+    change = rate / correction1 * m / (tl.sqrt(v) / tl.sqrt(correction2) + EPS)
+    weight = tl.load(weights + at, mask=real, other=0) - change
+    tl.store(weights + at, weight, mask=real)
+    tl.store(first + at, m, mask=real)
+    tl.store(second + at, v, mask=real)
+    if KEEP > 0:
+        mean = tl.load(average + at, mask=real, other=0)
+        tl.store(average + at, mean + _share(step, KEEP) * (weight - mean), mask=real)
+
+
+@triton.jit
 def _update(
     weights, first, second, rates, factors, most_factors, average, reached, rows, counts, gradient, scale, steps,
     stride, room, V, E: tl.constexpr, EP: tl.constexpr, KEEP: tl.constexpr,
@@ -164,22 +181,10 @@ def _update(
     if place < tl.load(counts + n):
         line = n * V + tl.load(rows + n * room + place)
         e = tl.arange(0, EP)
-        at, real = line * E + e, e < E
         step = tl.load(steps + n * stride)
-        g = tl.load(gradient + (n * room + place) * E + e, mask=real, other=0) / tl.load(scale + n)
-        m = tl.load(first + at, mask=real, other=0)
-        m += (1 - B1) * (g - m)
-        v = B2 * tl.load(second + at, mask=real, other=0) + (1 - B2) * g * g
-        correction1, correction2 = 1 - tl.exp2(step * LOG1), 1 - tl.exp2(step * LOG2)
         rate = tl.load(rates + n) * tl.load(factors + tl.minimum(step.to(tl.int32), most_factors) - 1)
-        change = rate / correction1 * m / (tl.sqrt(v) / tl.sqrt(correction2) + EPS)
-        weight = tl.load(weights + at, mask=real, other=0) - change
-        tl.store(weights + at, weight, mask=real)
-        if KEEP > 0:
-            mean = tl.load(average + at, mask=real, other=0)
-            tl.store(average + at, mean + _share(step, KEEP) * (weight - mean), mask=real)
-        tl.store(first + at, m, mask=real)
-        tl.store(second + at, v, mask=real)
+        own = tl.load(gradient + (n * room + place) * E + e, mask=e < E, other=0) / tl.load(scale + n)
+        _step(weights, first, second, average, line * E + e, e < E, own, rate, step, KEEP)
         tl.store(reached + line, step.to(tl.int32))
 
 
@@ -192,20 +197,9 @@ def _whole(
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     at, real = n * count + place, place < count
     step = tl.load(steps + n * stride)
-    g = tl.load(gradient + at, mask=real, other=0).to(tl.float32) / tl.load(scale + n)
-    m = tl.load(first + at, mask=real, other=0)
-    m += (1 - B1) * (g - m)
-    v = B2 * tl.load(second + at, mask=real, other=0) + (1 - B2) * g * g
-    correction1, correction2 = 1 - tl.exp2(step * LOG1), 1 - tl.exp2(step * LOG2)
     rate = tl.load(rates + n) * tl.load(factors + tl.minimum(step.to(tl.int32), most_factors) - 1)
-    change = rate / correction1 * m / (tl.sqrt(v) / tl.sqrt(correction2) + EPS)
-    weight = tl.load(weights + at, mask=real, other=0) - change
-    tl.store(weights + at, weight, mask=real)
-    if KEEP > 0:
-        mean = tl.load(average + at, mask=real, other=0)
-        tl.store(average + at, mean + _share(step, KEEP) * (weight - mean), mask=real)
-    tl.store(first + at, m, mask=real)
-    tl.store(second + at, v, mask=real)
+    own = tl.load(gradient + at, mask=real, other=0).to(tl.float32) / tl.load(scale + n)
+    _step(weights, first, second, average, at, real, own, rate, step, KEEP)
 
 
 B1, B2, EPS, MOST = tl.constexpr(BETA1), tl.constexpr(BETA2), tl.constexpr(EPSILON), tl.constexpr(STEPS)
