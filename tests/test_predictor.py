@@ -176,3 +176,16 @@ def test_the_strongest_sentence_is_the_one_with_most_attention_on_the_answer() -
         for n in range(len(answer.document))
     ]
     assert chosen == int(np.argmax(weights))
+
+
+def test_questions_whose_answer_is_not_in_the_document_can_be_left_out() -> None:
+    examples = [
+        Example("a", (("Ana", "thanked", "Bo"),), (GAP, "thanked", "Bo"), ("Ana", "Bo"), "Ana"),
+        Example("b", (("Ana", "thanked", "Bo"),), (GAP, "thanked", "Bo"), ("Ana", "Cy"), "Cy"),
+    ]
+    store = encode(examples)
+    whole = reader().evaluate(store)
+    part = whole.answerable(store)
+    assert [prediction.id for prediction in part.predictions] == ["a"]
+    assert (whole.answer_not_in_document, part.answer_not_in_document) == (1, 0)
+    assert part.scores.questions == 1

@@ -156,6 +156,11 @@ class Evaluation:
     answer_not_in_document: int
     unknown_words: float
 
+    def answerable(self, store: Store) -> Evaluation:
+        """The same of those questions alone whose answer stands in the document; the loss never counted others."""
+        pairs = zip(self.predictions, store.answerable.tolist(), strict=True)
+        return replace(self, predictions=[prediction for prediction, there in pairs if there], answer_not_in_document=0)
+
     @property
     def scores(self) -> Scores:
         """Accuracy and its company."""

@@ -39,6 +39,9 @@ def evaluate(
     data: Data,
     predictions: Annotated[Path | None, typer.Option(help="write the prediction file here")] = None,
     split: Annotated[str | None, typer.Option(help="train, valid or test, where the data holds several")] = None,
+    answerable: Annotated[
+        bool, typer.Option("--answerable", help="leave out questions whose answer is not in the document")
+    ] = False,
     format: Format = None,
     skip_bad: SkipBad = False,
     device: Device = "auto",
@@ -49,8 +52,10 @@ def evaluate(
     from asreader.evaluation import predictions as files
     from asreader.predictor import Reader
 
-    reader = Reader.load(run, device)
-    evaluation = reader.evaluate(load_store(data, split=split, format=format, skip_bad=skip_bad))
+    store = load_store(data, split=split, format=format, skip_bad=skip_bad)
+    evaluation = Reader.load(run, device).evaluate(store)
+    if answerable:
+        evaluation = evaluation.answerable(store)
     if predictions is not None:
         files.write(predictions, evaluation.predictions)
     _show_scores(evaluation.scores, as_json)
