@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 
 from asreader import readers
 from asreader.benchmark.material import ALONE_WORDS, CANDIDATES, QUESTION_WORDS, Material, material
-from asreader.benchmark.timing import Times, Way, alternate, commit, device_name
+from asreader.benchmark.timing import Times, Way, alternate, device_name
 from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick, answers
 from asreader.cli import app
 from asreader.data.batching import Batcher
 from asreader.predictor import Reader
+from asreader.run import commit
 
 ROOT = Path(__file__).parent.parent
 CPU = torch.device("cpu")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -123,12 +124,25 @@ def environment() -> dict[str, str]:
     """What the run was made with."""
     return {
         "asreader": asreader.__version__,
+        "commit": commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "machine": f"{platform.system()} {platform.machine()}",
         "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
     }
+
+
+def commit() -> str:
+    """The commit of the checkout this runs from, marked if it was changed since; without one, the version."""
+    package = Path(asreader.__file__).parent
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    tracked = ["git", "ls-files", "--error-unmatch", "__init__.py"]
+    try:
+        subprocess.run(tracked, cwd=package, capture_output=True, check=True)
+        return subprocess.run(command, cwd=package, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return asreader.__version__
 
 
 def _save(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, object]) -> None:

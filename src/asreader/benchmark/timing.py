@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-import asreader
+from asreader.run import commit
 
 Work = Callable[[], object]
 
@@ -98,18 +97,6 @@ def device_name(device: torch.device) -> str:
     model = re.search(r"model name\s*: (.*)", about.read_text()) if about.exists() else None
     name = model[1].strip() if model else platform.processor() or platform.machine()
     return f"{name}, {os.cpu_count()} CPU cores" + (f", {device.type}" if device.type != "cpu" else "")
-
-
-def commit() -> str:
-    """The commit of the checkout this runs from, marked if it was changed since; without one, the version."""
-    package = Path(asreader.__file__).parent
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    tracked = ["git", "ls-files", "--error-unmatch", "__init__.py"]
-    try:
-        subprocess.run(tracked, cwd=package, capture_output=True, check=True)
-        return subprocess.run(command, cwd=package, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return asreader.__version__
 
 
 def _wait(device: torch.device) -> None:
