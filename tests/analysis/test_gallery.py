@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.analysis import cases, gallery
-from asreader.analysis.cases import Case, Order, Show, Wish, choose
+from asreader.analysis.cases import Case, Wish, choose
+from asreader.analysis.showing import Order, Show
 from asreader.cloze.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl

@@ -5,34 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
+from asreader.analysis.showing import Order, Show
 from asreader.data.example import Example
 from asreader.data.loading import examples
 from asreader.data.store import is_store, open_store
 from asreader.errors import InputError
 from asreader.evaluation.metrics import decided, place
 from asreader.evaluation.predictions import Prediction
-
-
-class Show(StrEnum):
-    """Which questions."""
-
-    every = "all"
-    right = "right"
-    wrong = "wrong"
-    surprising = "surprising"
-
-
-class Order(StrEnum):
-    """What comes first: the data's first, the surest, the least sure, the least expected, the longest document."""
-
-    data = "data"
-    confidence = "confidence"
-    doubt = "doubt"
-    surprise = "surprise"
-    length = "length"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from asreader.analysis import cases, gallery, systems
-from asreader.analysis.cases import Case, Show, Wish, choose
+from asreader.analysis.cases import Case, Wish, choose
 from asreader.analysis.figures import Figure, figures
 from asreader.analysis.page import folded, missing, table
+from asreader.analysis.showing import Show
 from asreader.analysis.subject import Subject
 from asreader.analysis.table import Cell, Table, plain
 from asreader.config import DataSettings

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from asreader.analysis.showing import Order, Show
 from asreader.cli.combine import Published
 from asreader.cli.options import Data, Device, Format, SkipBad
 from asreader.errors import InputError
-
-
-class Show(StrEnum):
-    """Which questions a gallery shows."""
-
-    every = "all"
-    right = "right"
-    wrong = "wrong"
-    surprising = "surprising"
-
-
-class Order(StrEnum):
-    """What comes first in it."""
-
-    data = "data"
-    confidence = "confidence"
-    doubt = "doubt"
-    surprise = "surprise"
-    length = "length"
-
 
 Page = Annotated[Path, typer.Option(help="page to write", metavar="FILE.html")]
 
@@ -61,8 +41,7 @@ def gallery(
     from asreader.predictor import Reader
 
     least, most = _range(confidence)
-    order = cases.Order(sort.value) if sort else None
-    wish = cases.Wish(cases.Show(show.value), word, answer, least, most, order, top)
+    wish = cases.Wish(show, word, answer, least, most, sort, top)
     reader = Reader.load(run, device)
     asked = cases.questions(data, split=split, format=format, skip_bad=skip_bad)
     name = f"{'The bundled reader' if run == 'bundled' else run} on {data}"
