@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from rich.console import Console, Group, RenderableType
@@ -23,6 +23,20 @@ LEVEL = 0.05
 """Of significance."""
 
 
+STATISTICS: dict[str, Callable[[Statistics], str]] = {
+    "questions": lambda part: f"{part.questions:,}",
+    "max candidates": lambda part: f"{part.candidates.max:,}",
+    "mean candidates": lambda part: f"{part.candidates.mean:.1f}",
+    "mean document words": lambda part: f"{part.document_tokens.mean:,.2f}",
+    "min to max": lambda part: f"{part.document_tokens.min:,} to {part.document_tokens.max:,}",
+    "mean question words": lambda part: f"{part.question_tokens.mean:.2f}",
+    "vocabulary": lambda part: f"{part.vocabulary:,}",
+    "vocabulary, case folded": lambda part: f"{part.vocabulary_lowercase:,}",
+    "answer not in document": lambda part: f"{part.answers_not_in_document:,}",
+}
+"""The lines of Table 1 of the paper, here and in reports."""
+
+
 def show(thing: RenderableType) -> None:
     """Print to stdout, without colour where it is not a terminal."""
     Console(highlight=False).print(thing, soft_wrap=isinstance(thing, Text))
@@ -34,18 +48,7 @@ def statistics(parts: Mapping[str, Statistics]) -> Table:
     table.add_column("")
     for label in parts:
         table.add_column(label, justify="right")
-    rows = {
-        "questions": lambda part: f"{part.questions:,}",
-        "max candidates": lambda part: f"{part.candidates.max:,}",
-        "mean candidates": lambda part: f"{part.candidates.mean:.1f}",
-        "mean document words": lambda part: f"{part.document_tokens.mean:,.2f}",
-        "min to max": lambda part: f"{part.document_tokens.min:,} to {part.document_tokens.max:,}",
-        "mean question words": lambda part: f"{part.question_tokens.mean:.2f}",
-        "vocabulary": lambda part: f"{part.vocabulary:,}",
-        "vocabulary, case folded": lambda part: f"{part.vocabulary_lowercase:,}",
-        "answer not in document": lambda part: f"{part.answers_not_in_document:,}",
-    }
-    for name, cell in rows.items():
+    for name, cell in STATISTICS.items():
         table.add_row(name, *map(cell, parts.values()))
     return table
 

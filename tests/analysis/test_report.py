@@ -107,7 +107,7 @@ def test_rules_and_statistics_are_those_of_the_data(single: str, parsed: Any) ->
     for name in ("maximum_frequency", "uniform"):
         assert f"{100 * baselines.evaluate(name, EXAMPLES).scores.accuracy:.1f}" in text
     found = statistics(EXAMPLES)
-    assert f"words of a document, mean{found.document_tokens.mean:,.1f}{found.document_tokens.mean:,.1f}" in text
+    assert f"mean document words{found.document_tokens.mean:,.2f}{found.document_tokens.mean:,.2f}" in text
     assert f"vocabulary{found.vocabulary:,}{found.vocabulary:,}" in text
 
 

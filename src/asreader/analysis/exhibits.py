@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from asreader.evaluation import predictions
 from asreader.markup import Markup, element, isolated, joined, picture, shortened
 from asreader.predictor import Reader
 from asreader.run import Run
+from asreader.tables import STATISTICS
 
 SHOWN = 4
 """Questions of each kind in the gallery."""
@@ -37,7 +38,7 @@ def data(subject: Subject) -> Markup:
         note = None
     except InputError as error:
         note = missing(f"{error}.")
-    rows = [[name, *(cell(part) for part in parts.values())] for name, cell in _STATISTICS.items()]
+    rows = [[name, *(cell(part) for part in parts.values())] for name, cell in STATISTICS.items()]
     return joined([table(["", *parts], rows, numbers=range(1, len(parts) + 1)), note])
 
 
@@ -53,18 +54,6 @@ def _training(settings: DataSettings) -> Statistics:
     if not found.questions:
         raise InputError(f"{shortened(settings.train)} holds no training questions")
     return found
-
-
-_STATISTICS: dict[str, Callable[[Statistics], str]] = {
-    "questions": lambda part: f"{part.questions:,}",
-    "candidates, mean": lambda part: f"{part.candidates.mean:.1f}",
-    "candidates, most": lambda part: f"{part.candidates.max:,}",
-    "words of a document, mean": lambda part: f"{part.document_tokens.mean:,.1f}",
-    "words of a document, least to most": lambda part: f"{part.document_tokens.min:,} to {part.document_tokens.max:,}",
-    "words of a question, mean": lambda part: f"{part.question_tokens.mean:.1f}",
-    "vocabulary": lambda part: f"{part.vocabulary:,}",
-    "answers not in the document": lambda part: f"{part.answers_not_in_document:,}",
-}
 
 
 def _size(path: Path) -> int:
