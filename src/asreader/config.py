@@ -26,7 +26,7 @@ class DataSettings:
     vocabulary: str = "train"  # or "train+evaluation": the original code's choice, words of `valid` come in too
     min_count: int = 2  # rarer words are unknown, which is what trains the anonymous vectors
     unknown: int = 100  # anonymous vectors
-    anonymise: float = 0.0  # share of the known words that a training batch treats as unknown, drawn anew each time
+    anonymise: float = 0.0  # share of a training question's candidates met as unknown words, drawn anew each time
     question_at: str = "apart"  # or before, after, around: where the document encoder meets the question as well
 
     def __post_init__(self) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -120,6 +122,26 @@ def test_redrawing_permutes_only_the_anonymous_rows() -> None:
     assert [batch.document.rows.tolist() for batch in drawn[:3]] == [
         batcher.batch([0], np.random.default_rng(seed)).document.rows.tolist() for seed in range(3)
     ]
+
+
+def test_strange_candidates_are_met_as_unknown_words_of_their_own() -> None:
+    """Everywhere in their example, each for itself, in the wanted share of the draws; other words stay who they are."""
+    document = (("the", "apple", "gave", "Ana", "to", "the", "to"),)
+    example = Example("x", document, ("apple", "gave", GAP), ("the", "apple", "Ana", "the"), "the")
+    batcher = Batcher(encode([example] * 4), replace(WORDS, unknown=9), anonymise=0.3)
+    known = batcher.batch([0])
+    drawn = [batcher.batch([number], np.random.default_rng(seed)) for seed in range(500) for number in range(4)]
+    rows = np.array([batch.document.rows[0].tolist() for batch in drawn])
+    asked = np.array([batch.question.rows[0].tolist() for batch in drawn])
+    plain = known.document.rows[0].numpy()
+    assert (rows[:, [2, 4, 6]] == plain[[2, 4, 6]]).all()
+    assert (rows[:, 0] == rows[:, 5]).all()
+    assert (rows[:, 1] == asked[:, 0]).all()
+    strange = rows != plain
+    assert np.isin(rows[:, [0, 1]][strange[:, [0, 1]]], list(replace(WORDS, unknown=9).unknown_rows)).all()
+    assert all(len({*row[[0, 1, 3]]}) == 3 for row in rows)
+    assert strange[:, [0, 1]].mean(axis=0) == pytest.approx([0.3, 0.3], abs=0.04)
+    assert (strange[:, 0] & strange[:, 1]).mean() == pytest.approx(0.09, abs=0.03)
 
 
 @given(st.integers(1, 300), st.integers(1, 7), st.integers(1, 5), st.integers(0, 9))

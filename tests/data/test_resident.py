@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,7 +129,29 @@ def test_what_changes_from_batch_to_batch_is_refused_with_a_reason() -> None:
     with pytest.raises(Unfit, match="question_at is before"):
         resident(phrases("and"), WORDS, device=CPU, question_at="before")
     with pytest.raises(Unfit, match="anonymise"):
-        resident(phrases("and"), WORDS, device=CPU, anonymise=0.1)
+        resident(phrases("New York"), WORDS, device=CPU, anonymise=0.1)
+
+
+def of_single_words(example: Example) -> Example:
+    candidates = tuple(word for word in example.candidates if word not in ("", "the moon"))
+    return replace(example, candidates=candidates, answer=candidates[0] if candidates else None)
+
+
+@given(st.lists(examples(), min_size=1, max_size=7), st.integers(0, 99), st.sampled_from([0.3, 0.9]))
+def test_strange_candidates_are_those_of_the_batcher(questions: list[Example], seed: int, share: float) -> None:
+    store = encode(list(map(of_single_words, questions)))
+    batcher, data = Batcher(store, WORDS, anonymise=share), resident(store, WORDS, device=CPU, anonymise=share)
+    numbers = np.random.default_rng(seed).integers(0, len(questions), (2, 3))
+    tables, keys = [], []
+    for reader in range(2):
+        generator = np.random.default_rng([seed, reader])
+        tables.append(torch.from_numpy(dealt(WORDS, generator)))
+        keys.append(int(generator.integers(1 << 31)))
+    found = data.batch(
+        torch.from_numpy(numbers), torch.tensor([3, 3]), data.widths(numbers), torch.stack(tables), torch.tensor(keys)
+    )
+    for reader in range(2):
+        same(batcher.batch(numbers[reader], np.random.default_rng([seed, reader])), found, reader)
 
 
 def test_there_is_room_for_the_distinct_words_of_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,6 +277,13 @@ def test_schedules_averages_and_teachers_are_those_of_a_reader_alone(settings: C
         assert_same(loop.train(own, place), run)
 
 
+def test_strange_candidates_are_those_of_a_reader_alone(settings: Config, tmp_path: Path) -> None:
+    each = group(replace(settings, data=replace(settings.data, anonymise=0.4)), 2)
+    runs = train_together(each, folders(tmp_path, 2))
+    for own, run in zip(each, runs, strict=True):
+        assert_same(loop.train(own, tmp_path / f"alone-{own.train.seed}"), run)
+
+
 def test_an_average_goes_on_where_it_stopped(settings: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     several, places = group(settings, 2, average=0.7, decay="cosine"), folders(tmp_path / "stopped", 2)
     interrupted(monkeypatch, 2, lambda: train_together(several, places))

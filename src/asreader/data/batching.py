@@ -12,9 +12,9 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from asreader.data.entities import borrowed, redrawn
+from asreader.data.entities import borrowed, redrawn, strange
 from asreader.data.store import Store
-from asreader.data.vocabulary import GAP_ROW, PADDING_ROW, SEPARATOR_ROW, UNKNOWN, Vocabulary
+from asreader.data.vocabulary import PADDING_ROW, SEPARATOR_ROW, UNKNOWN, Vocabulary
 
 Numbers = NDArray[np.int32]
 
@@ -81,13 +81,15 @@ class Batcher:
         self.anonymise = anonymise
         self._rows = vocabulary.rows(store.lexicon)
 
-    def encoded(self, number: int, table: Numbers | None = None) -> Encoded:
-        """One Example of the store as rows, with the mentions of its candidates; `table` replaces the words' rows."""
+    def encoded(self, number: int, key: int | None = None) -> Encoded:
+        """One Example of the store as rows, with the mentions of its candidates; with a key some are `strange`."""
         document, question = self.store.document(number), self.store.questions[number]
         candidates = self.store.candidates(number, document)
         heads = np.array([self._head(int(candidate)) for candidate in candidates], np.int32)
         words = np.concatenate([document, question, heads])
-        rows = borrowed(words, (self._rows if table is None else table)[words], self.vocabulary)
+        rows = borrowed(words, self._rows[words], self.vocabulary)
+        if key is not None and self.anonymise:
+            rows = self._estranged(rows, words, number, candidates, key)
         document_rows, question_rows, candidate_rows = np.split(rows, [len(document), len(document) + len(question)])
         distinct, first = np.unique(candidates, return_index=True)
         eligible = np.zeros(len(candidates), np.bool_)
@@ -132,13 +134,13 @@ class Batcher:
 
     def batch(self, numbers: Sequence[int] | NDArray[np.integer], redraw: np.random.Generator | None = None) -> Batch:
         """A Batch of these Examples; `redraw` deals the anonymous rows anew (training only)."""
-        table = self._rows if redraw is None else self._forgetful(redraw)
-        examples = [self.encoded(int(number), table) for number in numbers]
+        dealt = None if redraw is None else redrawn(self.vocabulary, redraw)
+        key = None if redraw is None else int(redraw.integers(1 << 31))
+        examples = [self.encoded(int(number), key) for number in numbers]
         document = _padded([example.document for example in examples])
         question = _padded([example.question for example in examples])
         candidates = _padded([example.candidates for example in examples])
-        if redraw is not None:
-            dealt = redrawn(self.vocabulary, redraw)
+        if dealt is not None:
             document, question, candidates = dealt[document], dealt[question], dealt[candidates]
         width, choices = document.shape[1], candidates.shape[1]
         lengths = np.array([len(example.document) for example in examples])
@@ -159,12 +161,16 @@ class Batcher:
             answers=torch.from_numpy(np.array([example.answer for example in examples])),
         )
 
-    def _forgetful(self, generator: np.random.Generator) -> Numbers:
-        """The words' rows with a random share of the known words made unknown."""
-        if not self.anonymise:
-            return self._rows
-        forgotten = (self._rows > GAP_ROW) & (generator.random(len(self._rows)) < self.anonymise)
-        return np.where(forgotten, np.int32(UNKNOWN), self._rows)
+    def _estranged(self, rows: Numbers, words: Numbers, number: int, candidates: Numbers, key: int) -> Numbers:
+        """Rows of an example in which some candidates are as unknown as its unknown words, and come behind them."""
+        pool, read = self.vocabulary.unknown_rows, len(words) - len(candidates)
+        behind = len(np.unique(words[:read][self._rows[words[:read]] == UNKNOWN]))
+        rows = rows.copy()
+        _, first = np.unique(candidates, return_index=True)
+        for place in first[strange(key, number, first, self.anonymise)]:
+            if self._rows[candidates[place]] >= self.vocabulary.entity_rows.stop:
+                rows[words == candidates[place]] = pool[(behind + place) % len(pool)]
+        return rows
 
     def by_length(self, size: int) -> Iterator[NDArray[np.intp]]:
         """All Examples in batches of like length: for evaluation, where the order does not matter."""

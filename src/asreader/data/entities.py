@@ -3,9 +3,14 @@
 Such a word is only itself and nothing more. Inside one example each gets a row of its pool in order of first
 appearance, so that renaming entities changes nothing; while training, `redrawn` deals the rows anew for every batch
 (appendix A of the paper), so that no row can come to mean anything.
+
+The names of a book that nobody trained on are such words, and a reader has to point at them; of those it trains on
+most have vectors. So `strange` lets some candidates of a training question be met as if for the first time.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,3 +41,19 @@ def redrawn(vocabulary: Vocabulary, generator: np.random.Generator) -> Numbers:
     for pool in (vocabulary.unknown_rows, vocabulary.entity_rows):
         table[pool.start : pool.stop] = generator.permutation(np.arange(pool.start, pool.stop, dtype=np.int32))
     return table
+
+
+def strange(key: Any, numbers: Any, places: Any, share: float) -> Any:
+    """Whether a candidate, at a place among those of an example, is met as an unknown word in the batch of this key.
+
+    A hash of the three and no generator's draw: numpy's arrays and a device's tensors (int64) give the same.
+    """
+    mixed = _mixed(_mixed(_mixed(key) ^ numbers) ^ places)
+    return mixed < int(share * (1 << 32))
+
+
+def _mixed(value: Any) -> Any:
+    """32 bits stirred so that neighbours are as different as any other two."""
+    for _ in range(2):
+        value = ((value >> 16) ^ value) * 0x45D9F3B & 0xFFFFFFFF
+    return (value >> 16) ^ value

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from asreader.data.batching import Batcher
+from asreader.data.entities import strange
 from asreader.data.store import NO_ANSWER, Ragged, Store
 from asreader.data.vocabulary import ENTITY, FIRST_ANONYMOUS_ROW, PADDING_ROW, UNKNOWN, Vocabulary
 
@@ -86,6 +87,31 @@ class ReadersBatch:
 
 
 @dataclass(frozen=True)
+class Strangers:
+    """What it takes to let some candidates be unknown words: `entities.strange` for many readers."""
+
+    share: float
+    unknown: int  # how many rows unknown words have
+    first_known: int  # the row behind all anonymous ones
+    behind: Int[Tensor, " examples"]  # the distinct unknown words that each has anyway
+    asked_at: Int[Tensor, " words"]  # which candidate each word of the questions is
+
+    def rows(self, numbers: Int[Tensor, "N B"], keys: Int[Tensor, " N"], choices: int) -> Int[Tensor, "N B C"]:
+        """The row that each candidate borrows, or PADDING_ROW for those that stay who they are."""
+        place = torch.arange(choices, device=numbers.device)
+        drawn = strange(keys.long()[:, None, None], numbers[..., None], place, self.share)
+        row = FIRST_ANONYMOUS_ROW + (self.behind[numbers][..., None] + place) % self.unknown
+        return torch.where(drawn, row, PADDING_ROW)
+
+    def met(
+        self, rows: Int[Tensor, "N B T"], at: Int[Tensor, "N B T"], drawn: Int[Tensor, "N B C"]
+    ) -> Int[Tensor, "N B T"]:
+        """The rows of words, where strange ones have borrowed rows."""
+        borrowed = drawn.gather(2, at.clamp(min=0).long())
+        return torch.where((at >= 0) & (borrowed != PADDING_ROW) & (rows >= self.first_known), borrowed, rows)
+
+
+@dataclass(frozen=True)
 class Resident:
     """A whole encoded data set on a device. `anonymous` rows, behind the fixed ones, are those that may be redrawn."""
 
@@ -100,6 +126,7 @@ class Resident:
     frequent: int
     anonymous: int
     choices: int  # the largest number of candidates
+    strangers: Strangers | None
 
     def widths(self, numbers: NDArray[np.integer]) -> Widths:
         """Room for these examples, one batch in each row: few different widths, for each costs a captured graph.
@@ -119,8 +146,12 @@ class Resident:
         sizes: Int[Tensor, " N"],
         widths: Widths,
         dealt: Int[Tensor, "N anonymous"] | None = None,
+        keys: Int[Tensor, " N"] | None = None,
     ) -> ReadersBatch:
-        """Gather examples; only the first `sizes` of each reader count. `dealt` are the anonymous rows dealt anew."""
+        """Gather examples; only the first `sizes` of each reader count. `dealt` are the anonymous rows dealt anew.
+
+        With keys some candidates are strange, if the data was held to make them so.
+        """
         numbers = numbers.long()
         lengths, asked = self.documents.lengths[numbers], self.questions.lengths[numbers]
         place, real = _places(self.documents.starts[numbers], lengths, widths.document, len(self.documents.rows))
@@ -129,6 +160,11 @@ class Resident:
         )
         document = torch.where(real, self.documents.rows[place], PADDING_ROW)
         question = torch.where(asked_real, self.questions.rows[asked_place], PADDING_ROW)
+        candidate_at = torch.where(real, self.candidate_at[place], NOBODY)
+        if keys is not None and self.strangers is not None:
+            drawn = self.strangers.rows(numbers, keys, self.choices)
+            document = self.strangers.met(document, candidate_at, drawn)
+            question = self.strangers.met(question, self.strangers.asked_at[asked_place], drawn)
         if dealt is not None:
             document, question = (_dealt_anew(rows, dealt) for rows in (document, question))
         present = torch.arange(numbers.shape[1], device=numbers.device) < sizes[:, None]
@@ -137,7 +173,7 @@ class Resident:
             document_lengths=lengths,
             question=question,
             question_lengths=asked,
-            candidate_at=torch.where(real, self.candidate_at[place], NOBODY),
+            candidate_at=candidate_at,
             answers=self.answers[numbers],
             counted=present & self.supported[numbers],
         )
@@ -155,14 +191,15 @@ def resident(
     numbers, or where one candidate for each position is not enough."""
     if question_at != "apart":
         raise Unfit(f"data.question_at is {question_at}")
-    if anonymise:
-        raise Unfit("data.anonymise makes other words unknown in every batch")
+    if anonymise and len(store.columns["phrases"]):
+        raise Unfit("data.anonymise with candidates of several words")
     lengths = np.asarray(store.lengths, np.int64)
     asked = np.diff(store.questions.ends, prepend=0)
     documents, questions = np.empty(lengths.sum(), np.int32), np.empty(asked.sum(), np.int32)
-    at = np.empty(len(documents), np.int16)
+    at, asked_at = np.empty(len(documents), np.int16), np.empty(len(questions), np.int16)
     answers = np.empty(len(store), np.int16)
     supported = np.empty(len(store), np.bool_)
+    unknown = np.zeros(len(store), np.int64)
     starts, asked_starts = np.cumsum(lengths) - lengths, np.cumsum(asked) - asked
     table, finder = vocabulary.rows(store.lexicon), _MentionFinder(store, vocabulary)
     for first in range(0, len(store), _CHUNK):
@@ -172,13 +209,18 @@ def resident(
         asking = _stretch(store.questions, chunk)
         asked_here = slice(asked_starts[first], asked_starts[first] + len(asking))
         examples = (np.repeat(np.arange(chunk.stop - first), counts[chunk]) for counts in (lengths, asked))
-        rows = _borrowed(np.concatenate([words, asking]), np.concatenate([*examples]), table, vocabulary)
+        rows, unknown[chunk] = _borrowed(
+            np.concatenate([words, asking]), np.concatenate([*examples]), table, vocabulary, chunk.stop - first
+        )
         documents[here], questions[asked_here] = rows[: len(words)], rows[len(words) :]
         for number in range(first, chunk.stop):
             begin = starts[number]
             document = words[begin - here.start : begin - here.start + lengths[number]]
-            places, answers[number] = finder.find(number, document)
+            begun = asked_starts[number] - asked_here.start
+            question = asking[begun : begun + asked[number]]
+            places, in_question, answers[number] = finder.find(number, document, question)
             at[begin : begin + lengths[number]] = places
+            asked_at[asked_starts[number] : asked_starts[number] + asked[number]] = in_question
             supported[number] = answers[number] != NOBODY and (places == answers[number]).any()
     frequent = _frequent(documents, questions, vocabulary)
     return Resident(
@@ -193,7 +235,15 @@ def resident(
         frequent=int(frequent.sum()),
         anonymous=vocabulary.unknown + vocabulary.entities,
         choices=finder.choices,
+        strangers=_strangers(anonymise, vocabulary, unknown, asked_at, device) if anonymise else None,
     )
+
+
+def _strangers(
+    share: float, vocabulary: Vocabulary, unknown: NDArray[np.integer], asked_at: Places, device: torch.device
+) -> Strangers:
+    behind, asked = (torch.from_numpy(column).to(device) for column in (unknown, asked_at))
+    return Strangers(share, vocabulary.unknown, vocabulary.entity_rows.stop, behind, asked)
 
 
 def dealt(vocabulary: Vocabulary, generator: np.random.Generator) -> Numbers:
@@ -215,20 +265,21 @@ class _MentionFinder:
         self._is_phrase[store.columns["phrases"]] = True
         self.choices = 1
 
-    def find(self, number: int, document: Numbers) -> tuple[Places, int]:
-        """For each position of an example the place of its candidate, and the answer's place."""
+    def find(self, number: int, document: Numbers, question: Numbers) -> tuple[Places, Places, int]:
+        """For each position of an example's document and question the place of its candidate, and the answer's."""
         candidates = self._store.candidates(number, document)
         if len(candidates) > np.iinfo(np.int16).max:
             raise Unfit(f"{self._store.ids[number]} has {len(candidates):,} candidates")
         self.choices = max(self.choices, len(candidates))
         if self._is_phrase[candidates].any():
-            return self._with_phrases(number, document)
+            places, found = self._with_phrases(number, document)
+            return places, np.full(len(question), NOBODY, np.int16), found
         # Written backwards, the first of several equal candidates is the one that stays.
         self._place[candidates[::-1]] = np.arange(len(candidates) - 1, -1, -1, dtype=np.int16)
-        places, answer = self._place[document], int(self._store.answers[number])
+        places, asked, answer = self._place[document], self._place[question], int(self._store.answers[number])
         found = NOBODY if answer == NO_ANSWER else int(self._place[answer])
         self._place[candidates] = NOBODY
-        return places, found
+        return places, asked, found
 
     def _with_phrases(self, number: int, document: Numbers) -> tuple[Places, int]:
         encoded = self._batcher.encoded(number)
@@ -254,9 +305,14 @@ def _stretch(ragged: Ragged, chunk: slice) -> Numbers:
     return ragged.values[ragged.ends[chunk.start - 1] if chunk.start else 0 : ragged.ends[chunk.stop - 1]]
 
 
-def _borrowed(words: Numbers, examples: NDArray[np.integer], table: Numbers, vocabulary: Vocabulary) -> Numbers:
-    """Rows of many examples' words, all documents and then all questions: `entities.borrowed` for all at once."""
+def _borrowed(
+    words: Numbers, examples: NDArray[np.integer], table: Numbers, vocabulary: Vocabulary, count: int
+) -> tuple[Numbers, NDArray[np.integer]]:
+    """Rows of many examples' words, all documents and then all questions: `entities.borrowed` for all at once.
+
+    With them the number of unknown words that each example has."""
     rows: Numbers = table[words]
+    distinct = {UNKNOWN: np.zeros(count, np.int64)}
     for stand_in, pool in ((UNKNOWN, vocabulary.unknown_rows), (ENTITY, vocabulary.entity_rows)):
         places = np.flatnonzero(rows == stand_in)
         if not len(places):
@@ -266,10 +322,10 @@ def _borrowed(words: Numbers, examples: NDArray[np.integer], table: Numbers, voc
         _, first, which = np.unique(whose * len(table) + words[places], return_index=True, return_inverse=True)
         rank = np.empty(len(first), np.int64)
         rank[np.argsort(first)] = np.arange(len(first))  # over all examples, which come one after the other
-        distinct = np.bincount(whose[first], minlength=int(whose[-1]) + 1)
-        rank -= (np.cumsum(distinct) - distinct)[whose[first]]
+        own = distinct[stand_in] = np.bincount(whose[first], minlength=count)
+        rank -= (np.cumsum(own) - own)[whose[first]]
         rows[places] = pool.start + rank[which] % len(pool)
-    return rows
+    return rows, distinct[UNKNOWN]
 
 
 def _frequent(documents: Numbers, questions: Numbers, vocabulary: Vocabulary) -> NDArray[np.bool_]:

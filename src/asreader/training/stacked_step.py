@@ -186,7 +186,7 @@ class Step:
     def _compute(self, widths: Widths) -> None:
         numbers, sizes_and_keys, dealt = self._order.tensor_split([self._batch, self._batch + 2], dim=1)
         sizes, keys = sizes_and_keys.unbind(dim=1)
-        batch = self._data.batch(numbers, sizes, widths, dealt)
+        batch = self._data.batch(numbers, sizes, widths, dealt, keys)
         words = distinct(batch.document, batch.question, self._weights.embed.shape[1], widths.words)
         self._adam.prepare(words)
         # Made anew each time: autograd remembers the stream on which a leaf was first used, and recording has its own.
