@@ -35,7 +35,7 @@ def given(recurrences: int, steps: int, batch: int, hidden: int, dtype: torch.dt
     """At random; one sequence has the full length, some words of the table stand nowhere."""
     torch.manual_seed(steps + hidden)
     rows = steps * batch // 2 + 3
-    table = torch.randn(recurrences, rows, 3 * hidden, device=DEVICE).to(dtype).requires_grad_()
+    table = torch.randn(recurrences // 2, rows, 2, 3 * hidden, device=DEVICE).to(dtype).requires_grad_()
     # Part of something larger, as `distinct` cuts it out of a batch's documents and questions.
     index = torch.randint(0, rows, (recurrences // 2, steps + 2, batch), dtype=torch.int32, device=DEVICE)[:, 1:-1]
     weights = (torch.randn(recurrences, 3 * hidden, hidden, device=DEVICE) / hidden**0.5).to(dtype).requires_grad_()
@@ -64,7 +64,7 @@ def test_the_definition_is_pytorchs_gru(steps: int, batch: int) -> None:
         weights.append(recurrent)
         biases.append(own[2 * hidden :])
     places = Places(torch.arange(steps * batch, dtype=torch.int32).view(1, steps, batch), steps * batch)
-    table = torch.stack(inputs).flatten(1, 2)
+    table = torch.stack(inputs, dim=2).flatten(0, 1)[None]
     (found,) = recurrence.run(Given(table, places, torch.stack(weights), torch.stack(biases), lengths[None]))
     real = (torch.arange(steps)[None] < lengths[:, None])[..., None]
     whole = torch.cat([found[0], found[1]], dim=-1).transpose(0, 1) * real

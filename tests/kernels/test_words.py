@@ -53,9 +53,9 @@ def test_sums_of_places(places: int, words: int, columns: int) -> None:
     where = distinct(document, document[..., :1], words, room=words + 3).document
     # Part of something wider, as the recurrence hands it over.
     values = torch.randn(4, places, columns + 5, device=DEVICE)[..., 5:]
-    expected = torch.zeros(4, words + 3, columns, device=DEVICE)
+    expected = torch.zeros(2, words + 3, 2, columns, device=DEVICE)
     for r in range(4):
         for place, word in enumerate(where.index[r // 2].flatten().tolist()):
-            expected[r, word] += values[r, place]
+            expected[r // 2, word, r % 2] += values[r, place]
     torch.testing.assert_close(segments.summed(values, where.sorted_by_word()), expected, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(summed_plainly(values, where.index.flatten(1), words + 3), expected)

@@ -57,8 +57,8 @@ def forward(
     table: Tensor, index: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, keep: bool
 ) -> tuple[Tensor, Tensor]:
     """The states with a row of zeros before and behind, and what a backward pass needs."""
-    recurrences, rows, gates = table.shape
-    (_, steps, batch), hidden = index.shape, gates // 3
+    readers, rows, directions, gates = table.shape
+    (_, steps, batch), hidden, recurrences = index.shape, gates // 3, readers * directions
     shape = _shape(recurrences, batch, hidden, table.device)
     states = table.new_empty(recurrences, steps + 2, batch, hidden)
     states[:, 0], states[:, -1] = 0, 0

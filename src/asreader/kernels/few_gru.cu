@@ -50,7 +50,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         if (length[task] >= 0 && t >= 0 && t < longest) word[task] = index[((r >> 1) * T + t) * B + first + sequence[task]];
     };
     auto fetch = [&](int task) {
-        const bf16* from = table + (r * rows + word[task]) * 3 * H + rank * U + unit[task];
+        const bf16* from = table + (((r >> 1) * rows + word[task]) * 2 + back) * 3 * H + rank * U + unit[task];
         for (int gate = 0; gate < 3; gate++) given[task][gate] = length[task] < 0 ? make_uint2(0, 0) : *(const uint2*)(from + gate * H);
     };
     const int way = back ? -1 : 1, begin = back ? longest - 1 : 0;

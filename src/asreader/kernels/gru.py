@@ -88,7 +88,7 @@ def _by_recurrence(
         biases.append(own[2 * hidden :])
     lengths = words.mask.sum(dim=1, dtype=torch.int32)
     places = Places.one_each((1, *timed.shape[:2]), vectors.device)
-    table = torch.stack(inputs).flatten(1, 2)
+    table = torch.stack(inputs, dim=2).flatten(0, 1)[None]
     given = recurrence.Given(table, places, torch.stack(weights), torch.stack(biases), lengths[None])
     ((forth, back),) = recurrence.run(given)
     whole = torch.cat([forth, back], dim=-1).transpose(0, 1) * words.mask[..., None]

@@ -163,7 +163,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++) {
             if (row[pass] < 0) continue;
-            const bf16* from = table + (at.r * rows + row[pass]) * 3 * H + at.rank * U + piece_line() * 8;
+            const bf16* from = table + (((at.r >> 1) * rows + row[pass]) * 2 + at.back) * 3 * H + at.rank * U + piece_line() * 8;
             for (int gate = 0; gate < 3; gate++) fetch_16(shared_address(given) + gate * TILE(U) + piece_byte(pass), from + gate * H);
         }
     };

@@ -24,7 +24,7 @@ from asreader.kernels.words import Places
 class Given:
     """What recurrences of equal shape work on. Gates are 3H numbers: reset, update, new."""
 
-    table: Float[Tensor, "R W gates"]
+    table: Float[Tensor, "N W D gates"]  # both directions of a word side by side
     places: Places
     weights: Float[Tensor, "R gates H"]
     biases: Float[Tensor, "R H"]
@@ -64,10 +64,10 @@ def fastest(device: torch.device, dtype: torch.dtype, hidden: int) -> ModuleType
     return next((way for way in (cluster, persistent) if way.serves(device, dtype, hidden)), None)
 
 
-def looked_up(table: Float[Tensor, "R W gates"], index: Int[Tensor, "N T B"]) -> Float[Tensor, "R T B gates"]:
+def looked_up(table: Float[Tensor, "N W D gates"], index: Int[Tensor, "N T B"]) -> Float[Tensor, "R T B gates"]:
     """The inputs at every place; two recurrences in a row read the same words."""
-    which = torch.arange(len(table), device=table.device)[:, None, None]
-    return table[which, index.repeat_interleave(2, dim=0).long()]
+    reader = torch.arange(len(table), device=table.device)[:, None, None]
+    return table[reader, index.long()].movedim(3, 1).flatten(0, 1)
 
 
 def stepwise(

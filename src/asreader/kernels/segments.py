@@ -20,14 +20,15 @@ from asreader.kernels.words import Sorted
 CHUNK = 32
 
 
-def summed(values: Float[Tensor, "R places columns"], words: Sorted) -> Float[Tensor, "R room columns"]:
+def summed(values: Float[Tensor, "R places columns"], words: Sorted) -> Float[Tensor, "N room D columns"]:
     """The sum of each word's values, from places in the order of their words."""
     recurrences, places, columns = values.shape
     room, chunks = words.ends.shape[1], triton.cdiv(places, CHUNK)
     block = min(128, max(16, triton.next_power_of_2(columns)))
-    sums = values.new_zeros(recurrences, room, columns)
+    together = recurrences // len(words.numbers)
+    sums = values.new_zeros(len(words.numbers), room, together, columns)
     edges = torch.empty(recurrences, chunks, 2, columns, device=values.device)
-    sizes = (recurrences // len(words.numbers), places, room, columns)
+    sizes = (together, places, room, columns)
     precision = "ieee" if values.dtype == torch.float32 else None
     _in_chunks[(chunks, recurrences)](
         values, words.order, words.numbers, sums, edges, *sizes, values.stride(0), values.stride(1),
@@ -64,7 +65,8 @@ def _in_chunks(
         tile = tl.load(values + r * across + place[:, None] * along + column[None, :], mask=real, other=0)
         total = tl.dot(mine.to(tile.dtype), tile, input_precision=PRECISION)
         within = (column < columns)[None, :]
-        here = sums + (r * room + name.to(tl.int64))[:, None] * columns + column[None, :]
+        line = ((r // shared) * room + name.to(tl.int64)) * shared + r % shared
+        here = sums + line[:, None] * columns + column[None, :]
         tl.store(here, total.to(sums.dtype.element_ty), mask=closed[:, None] & within)
         tl.store(edges + edge[:, None] * columns + column[None, :], total, mask=opened[:, None] & within)
 
@@ -84,6 +86,5 @@ def _over_edges(numbers, ends, sums, edges, shared, places, room, columns, CHUNK
             beyond = (tl.load(ends + (r // shared) * room + word) - 1) // CHUNK - chunk
             for further in range(1, beyond + 1):
                 total += tl.load(edges + (first + 2 * further) * columns + column, mask=column < columns, other=0)
-            tl.store(
-                sums + (r * room + word) * columns + column, total.to(sums.dtype.element_ty), mask=column < columns
-            )
+            line = ((r // shared) * room + word) * shared + r % shared
+            tl.store(sums + line * columns + column, total.to(sums.dtype.element_ty), mask=column < columns)

@@ -39,10 +39,11 @@ class Places:
         index = torch.arange(steps * batch, dtype=torch.int32, device=device).view(1, steps, batch)
         return cls(index.expand(readers, -1, -1).contiguous(), steps * batch, everywhere=True)
 
-    def summed(self, values: Float[Tensor, "R places columns"]) -> Float[Tensor, "R room columns"]:
-        """The sum of each word's values; R is a multiple of N, and so many in a row have the places of one batch."""
+    def summed(self, values: Float[Tensor, "R places columns"]) -> Float[Tensor, "N room D columns"]:
+        """The sums of each word's values; of R = N D recurrences each D in a row have the places of one batch."""
+        together = len(values) // len(self.index)
         if self.everywhere:
-            return values.contiguous()
+            return _side_by_side(values, together)
         if values.device.type == "cuda":
             from asreader.kernels import segments
 
@@ -62,11 +63,16 @@ class Places:
 
 def summed_plainly(
     values: Float[Tensor, "R places columns"], index: Int[Tensor, "N places"], room: int
-) -> Float[Tensor, "R room columns"]:
+) -> Float[Tensor, "N room D columns"]:
     """The definition of `Places.summed`."""
-    index = index.repeat_interleave(len(values) // len(index), dim=0).long()
+    together = len(values) // len(index)
     sums = values.new_zeros(len(values), room, values.shape[2], dtype=torch.float32)
-    return sums.scatter_add_(1, index[..., None].expand_as(values), values.float()).to(values.dtype)
+    place = index.repeat_interleave(together, dim=0).long()[..., None].expand_as(values)
+    return _side_by_side(sums.scatter_add_(1, place, values.float()).to(values.dtype), together)
+
+
+def _side_by_side(values: Float[Tensor, "R room columns"], together: int) -> Float[Tensor, "N room D columns"]:
+    return values.reshape(-1, together, *values.shape[1:]).transpose(1, 2).contiguous()
 
 
 @dataclass(frozen=True)

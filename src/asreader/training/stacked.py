@@ -7,7 +7,7 @@ they read), weights and softmax stay in float32, as with autocast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,7 +178,7 @@ def _given(
     biases = encoders.input_biases + encoders.recurrent_biases * resets_and_updates
     table: Tensor = _Projected.apply(vectors, encoders.inputs, biases)  # type: ignore[no-untyped-call]
     return recurrence.Given(
-        table=table.flatten(0, 1),
+        table=table,
         places=places,
         weights=encoders.recurrent.flatten(0, 1).to(vectors.dtype),
         biases=encoders.recurrent_biases.flatten(0, 1)[:, 2 * hidden :],
@@ -197,11 +197,11 @@ class _Placed(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, gradient: Float[Tensor, "N places E"]) -> tuple[Float[Tensor, "N W E"], None]:
-        return context.places.summed(gradient), None
+        return context.places.summed(gradient)[:, :, 0], None
 
 
 class _Projected(torch.autograd.Function):
-    """Vectors -> W x + b of both directions, each as the recurrence reads it."""
+    """Vectors -> W x + b of both directions, side by side, as the recurrence reads them."""
 
     @staticmethod
     def forward(
@@ -209,23 +209,22 @@ class _Projected(torch.autograd.Function):
         vectors: Float[Tensor, "N W E"],
         weights: Float[Tensor, "N D gates E"],
         biases: Float[Tensor, "N D gates"],
-    ) -> Float[Tensor, "N D W gates"]:
-        weights, biases = weights.to(vectors.dtype), biases.to(vectors.dtype)
-        inputs = vectors.new_empty(*weights.shape[:2], vectors.shape[1], weights.shape[2])
+    ) -> Float[Tensor, "N W D gates"]:
+        both, biases = weights.to(vectors.dtype).flatten(1, 2), biases.to(vectors.dtype).flatten(1)
+        inputs = vectors.new_empty(*vectors.shape[:2], both.shape[1])
         # One product for each reader: unlike a batched one it adds the bias without another pass over the memory.
-        for reader, direction in _pairs(weights):
-            weight, bias = weights[reader, direction], biases[reader, direction]
-            torch.addmm(bias, vectors[reader], weight.T, out=inputs[reader, direction])
-        context.save_for_backward(vectors, weights)
-        return inputs
+        for own, weight, bias, room in zip(vectors, both, biases, inputs, strict=True):
+            torch.addmm(bias, own, weight.T, out=room)
+        context.save_for_backward(vectors, both)
+        return inputs.view(*inputs.shape[:2], *weights.shape[1:3])
 
     @staticmethod
-    def backward(context: Any, gradient: Float[Tensor, "N D W gates"]) -> tuple[Tensor, Tensor, Tensor]:
-        vectors, weights = context.saved_tensors
-        to_vectors = torch.bmm(gradient[:, 0], weights[:, 0])
-        to_vectors.baddbmm_(gradient[:, 1], weights[:, 1])
-        to_weights = [_product(gradient[:, place].transpose(1, 2), vectors) for place in range(2)]
-        return to_vectors, torch.stack(to_weights, dim=1), gradient.sum(dim=2, dtype=torch.float32)
+    def backward(context: Any, gradient: Float[Tensor, "N W D gates"]) -> tuple[Tensor, Tensor, Tensor]:
+        vectors, both = context.saved_tensors
+        whole = gradient.flatten(2)
+        to_weights = _product(whole.transpose(1, 2), vectors).view(-1, *gradient.shape[2:], vectors.shape[2])
+        to_biases = whole.sum(dim=1, dtype=torch.float32).view(-1, *gradient.shape[2:])
+        return torch.bmm(whole, both), to_weights, to_biases
 
 
 class _Pointed(torch.autograd.Function):
@@ -269,7 +268,3 @@ def _product(left: Float[Tensor, "R I K"], right: Float[Tensor, "R K J"]) -> Flo
 def _gru_names(encoder: str, direction: str) -> list[str]:
     kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # the order of the fields of Encoders
     return [f"{encoder}.layers.0.{kind}_l0{direction}" for kind in kinds]
-
-
-def _pairs(weights: Float[Tensor, "N D gates E"]) -> Iterator[tuple[int, int]]:
-    return ((reader, direction) for reader in range(weights.shape[0]) for direction in range(weights.shape[1]))
