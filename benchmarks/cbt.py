@@ -41,6 +41,7 @@ class Work:
     valid_books: list[Path]
     test: Path | None
     exclude: list[Path]
+    without: list[str]
     sweep: list[str]
 
     @property
@@ -62,6 +63,7 @@ class Work:
     def _made(self, questions: Path, books: list[Path], exclude: list[Path]) -> Path:
         if not questions.exists():
             options = [word for path in exclude for word in ("--exclude", path)]
+            options += [word for pattern in self.without for word in ("--without", pattern)]
             kind = ("--type", self.kind, "--keep", KEEP[self.kind])
             asreader("make", "books", *books, *kind, *options, "--out", questions)
         return questions
@@ -134,10 +136,11 @@ def main() -> None:
     )
     parser.add_argument("--test", type=Path)
     parser.add_argument("--exclude", type=Path, nargs="+", default=[])
+    parser.add_argument("--without", nargs="+", default=[], metavar="PATTERN", help="books that are not trained on")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     asked = parser.parse_args(given)
-    files = (asked.train, asked.valid, asked.valid_books, asked.test, asked.exclude)
+    files = (asked.train, asked.valid, asked.valid_books, asked.test, asked.exclude, asked.without)
     work = Work(asked.kind, asked.out, asked.books, *files, beyond)
     if not (asked.books or asked.train or (asked.out / "train").exists()):
         parser.error("name raw books with --books, or a file of questions with --train")

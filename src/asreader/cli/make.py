@@ -51,6 +51,7 @@ def books(
     ] = [],  # noqa: B006
     headings: Annotated[Headings, typer.Option(help="drop chapter heads, or keep them as CBT did")] = Headings.drop,
     only: Only = None,
+    without: Annotated[list[str], typer.Option(help="no book whose name fits, as '064_*'", metavar="PATTERN")] = [],  # noqa: B006
     workers: Workers = 0,
     executor: Executor = "local",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="leave out books that cannot be read")] = False,
@@ -63,7 +64,7 @@ def books(
 
     kind = format or (Kind.jsonl if out.suffix == ".jsonl" else Kind.cbt)
     maker = Maker(Recipe(type.value, seed, keep), tagger, kind.value, headings.value)
-    summary = make_books(paths, Job(out, executor, workers, skip_bad), maker, only, exclude)
+    summary = make_books(paths, Job(out, executor, workers, skip_bad), maker, only, exclude, without)
     _show_summary(summary, out, as_json, "books")
 
 

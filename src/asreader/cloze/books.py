@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -42,13 +43,15 @@ class Text:
         return next(cleaning.books(member, headings)).sentences
 
 
-def texts(paths: Iterable[Path], only: str | None = None) -> Iterator[Text]:
-    """The books of files, folders and archives, in order, each under a name of its own."""
+def texts(paths: Iterable[Path], only: str | None = None, without: Sequence[str] = ()) -> Iterator[Text]:
+    """The books of files, folders and archives, in order, each under a name of its own; none that fits `without`."""
     taken = Counter[str]()
     for path in paths:
         found = False
         for text in (text for member in members(path, only) for text in _of_member(member)):
             found = True
+            if any(fnmatchcase(text.name, pattern) for pattern in without):
+                continue
             taken[text.name] += 1
             yield text if taken[text.name] == 1 else replace(text, name=f"{text.name}~{taken[text.name]}")
         if not found:
@@ -138,24 +141,22 @@ def make_books(
     maker: Maker,
     only: str | None = None,
     exclude: Sequence[Path] = (),
+    without: Sequence[str] = (),
 ) -> Summary:
     """Questions from every book of `paths`, into one file; `exclude` names texts that none may have been seen in."""
     _tagger(maker.tagger)  # what is wrong with it should be said before any work
-    settings = asdict(maker) | {"exclude": ""}
+    settings = asdict(maker) | {"exclude": "", "without": list(without)}
+    total, chosen = plain_size(paths, only), texts(paths, only, without)
     if not exclude:
-        return _made(paths, job, maker, only, settings)
+        return make(chosen, maker, job, settings, "books", total=total)
     runs = held_out_runs(exclude)
     place = job.out.with_name(f".{job.out.name}.held-out.npy")
     settings["exclude"] = sha256(runs.tobytes()).hexdigest()
     try:
         np.save(place, runs, allow_pickle=False)
-        return _made(paths, job, replace(maker, held_out=place.absolute()), only, settings)
+        return make(chosen, replace(maker, held_out=place.absolute()), job, settings, "books", total=total)
     finally:
         place.unlink(missing_ok=True)
-
-
-def _made(paths: Sequence[Path], job: Job, maker: Maker, only: str | None, settings: dict[str, object]) -> Summary:
-    return make(texts(paths, only), maker, job, settings, "books", total=plain_size(paths, only))
 
 
 def held_out_runs(paths: Sequence[Path]) -> NDArray[np.uint64]:

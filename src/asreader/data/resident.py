@@ -126,7 +126,7 @@ class Resident:
     frequent: int
     anonymous: int
     choices: int  # the largest number of candidates
-    strangers: Strangers | None
+    strangers: Strangers | None = None
 
     def widths(self, numbers: NDArray[np.integer]) -> Widths:
         """Room for these examples, one batch in each row: few different widths, for each costs a captured graph.
