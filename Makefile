@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow check docs pictures clean reproduce-cbt-ne reproduce-cbt-cn
+.PHONY: demo test test-slow check docs pictures clean reproduce-cbt-ne reproduce-cbt-cn bundle
 
 demo: $(VENV)/.ready
 	$(BIN)/asreader demo --out runs/demo
@@ -40,6 +40,11 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.ready-to-develop: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	touch $(VENV)/.ready $@
+
+# The reader that ships, from raw books: benchmarks/bundle.py says what DATA holds.
+bundle: $(VENV)/.ready
+	@test -d "$(DATA)" || (echo "say where the data are: make $@ DATA=folder" >&2; exit 2)
+	$(BIN)/python benchmarks/bundle.py runs/bundled --data $(DATA)
 
 # DATA holds books/cbt_train* (raw books, a folder or an archive) and cbt/ with the official files, as far as one has them;
 # docs/results/cbt-ne.md says what comes out.

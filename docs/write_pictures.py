@@ -17,12 +17,11 @@ from asreader.data.formats import jsonl
 
 TARGET = Path(__file__).parent / "pictures"
 STORY = """\
-Fatima liked the museum best in winter. Chiara sat in the orchard and hummed a tune. Fatima felt a little sleepy.
-The umbrella was smaller than the spoon. A grey cat slept near the orchard. Chiara grabbed the basket. She walked to
-the stable. Diego went to the stable. Diego hurried to the orchard, a little out of breath. Diego grabbed the teapot.
-Rain fell on the tower.
+The ferry was late. On the quay Marta counted her baskets again, and old Henrik, who never hurried, filled his pipe. "It
+will come when it comes," said Henrik. "You said so yesterday," Marta answered crossly, "and I slept in the boathouse."
+A gull settled on the nearest basket and looked at the two of them.
 """
-QUESTION, CANDIDATES = "The basket is now in the XXXXX.", "museum,tower,orchard,stable"
+QUESTION, CANDIDATES = '"And did you sleep well?" asked XXXXX, puffing at his pipe.', "Marta,Henrik,gull,ferry"
 QUESTIONS, SEED = 1000, 8
 WIDTH, HEIGHT = 1180, 1010
 COLOURS = 64

@@ -147,3 +147,21 @@ def test_the_table_of_babi_is_the_recorded_one() -> None:
         assert f"| {row['task']} | {row['accuracy']:.3f} | {row['epochs']} |" in text
     assert f"**{statistics.mean(row['accuracy'] for row in shown):.4f}**" in text
     assert len(shown) == 10
+
+
+def test_the_tables_of_the_childrens_book_test_are_the_recorded_ones() -> None:
+    tables = runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))
+    for document in tables["DOCUMENTS"]:
+        text = document.read_text(encoding="utf-8")
+        assert text == tables["written"](text), f"python benchmarks/tables.py writes {document.name} anew"
+        assert text.count("<!-- end -->") == len(tables["PART"].findall(text)) >= 2
+
+
+def test_the_readme_says_of_the_bundled_reader_what_its_card_says() -> None:
+    card = (ROOT / "src" / "asreader" / "pretrained" / "card.md").read_text(encoding="utf-8")
+    figures = re.findall(r"\| ([\d.]+) \| ([\d.]+ to [\d.]+) \|", card)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    official, _, nouns, lambada, written = (f"{accuracy} ({interval})" for accuracy, interval in figures)
+    assert f"| {official} " in readme
+    assert f"| {nouns}; {lambada} |" in readme
+    assert written.split()[0] in readme

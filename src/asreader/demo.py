@@ -121,7 +121,7 @@ _PARTS = (("train", TRAIN, SEED), ("valid", VALID, SEED + 1))
 
 
 def settings(train: Path, valid: Path) -> Config:
-    """The demo's settings; the bundled reader is made with them too, from more stories."""
+    """The demo's settings."""
     return Config(
         data=DataSettings(train=str(train), valid=str(valid), unknown=50, anonymise=0.1),
         reader={"name": "attention_sum", "embedding": 64, "hidden": 64},

@@ -193,56 +193,71 @@ def resident(
         raise Unfit(f"data.question_at is {question_at}")
     if anonymise and len(store.columns["phrases"]):
         raise Unfit("data.anonymise with candidates of several words")
-    lengths = np.asarray(store.lengths, np.int64)
-    asked = np.diff(store.questions.ends, prepend=0)
-    documents, questions = np.empty(lengths.sum(), np.int32), np.empty(asked.sum(), np.int32)
-    at, asked_at = np.empty(len(documents), np.int16), np.empty(len(questions), np.int16)
-    answers = np.empty(len(store), np.int16)
-    supported = np.empty(len(store), np.bool_)
-    unknown = np.zeros(len(store), np.int64)
-    starts, asked_starts = np.cumsum(lengths) - lengths, np.cumsum(asked) - asked
-    table, finder = vocabulary.rows(store.lexicon), _MentionFinder(store, vocabulary)
-    for first in range(0, len(store), _CHUNK):
-        chunk = slice(first, min(first + _CHUNK, len(store)))
-        words = _document_words(store, chunk)
-        here = slice(starts[first], starts[first] + len(words))
-        asking = _stretch(store.questions, chunk)
-        asked_here = slice(asked_starts[first], asked_starts[first] + len(asking))
-        examples = (np.repeat(np.arange(chunk.stop - first), counts[chunk]) for counts in (lengths, asked))
-        rows, unknown[chunk] = _borrowed(
-            np.concatenate([words, asking]), np.concatenate([*examples]), table, vocabulary, chunk.stop - first
-        )
-        documents[here], questions[asked_here] = rows[: len(words)], rows[len(words) :]
-        for number in range(first, chunk.stop):
-            begin = starts[number]
-            document = words[begin - here.start : begin - here.start + lengths[number]]
-            begun = asked_starts[number] - asked_here.start
-            question = asking[begun : begun + asked[number]]
-            places, in_question, answers[number] = finder.find(number, document, question)
-            at[begin : begin + lengths[number]] = places
-            asked_at[asked_starts[number] : asked_starts[number] + asked[number]] = in_question
-            supported[number] = answers[number] != NOBODY and (places == answers[number]).any()
+    lengths, asked = np.asarray(store.lengths, np.int64), np.diff(store.questions.ends, prepend=0)
+    columns = _encoded(store, vocabulary, lengths, asked)
+    documents, questions = columns.documents, columns.questions
     frequent = _frequent(documents, questions, vocabulary)
     return Resident(
-        documents=_flat(documents, starts, lengths, device),
-        questions=_flat(questions, asked_starts, asked, device),
-        candidate_at=torch.from_numpy(at).to(device),
-        answers=torch.from_numpy(answers).to(device),
-        supported=torch.from_numpy(supported).to(device),
+        documents=_flat(documents, lengths, device),
+        questions=_flat(questions, asked, device),
+        candidate_at=torch.from_numpy(columns.at).to(device),
+        answers=torch.from_numpy(columns.answers).to(device),
+        supported=torch.from_numpy(columns.supported).to(device),
         document_lengths=lengths,
         question_lengths=asked,
         rare=rare_words(documents, lengths, questions, asked, frequent),
         frequent=int(frequent.sum()),
         anonymous=vocabulary.unknown + vocabulary.entities,
-        choices=finder.choices,
-        strangers=_strangers(anonymise, vocabulary, unknown, asked_at, device) if anonymise else None,
+        choices=columns.choices,
+        strangers=_strangers(anonymise, vocabulary, columns, device) if anonymise else None,
     )
 
 
-def _strangers(
-    share: float, vocabulary: Vocabulary, unknown: NDArray[np.integer], asked_at: Places, device: torch.device
-) -> Strangers:
-    behind, asked = (torch.from_numpy(column).to(device) for column in (unknown, asked_at))
+@dataclass(frozen=True)
+class _Columns:
+    """All examples, end to end."""
+
+    documents: Numbers
+    questions: Numbers
+    at: Places
+    asked_at: Places
+    answers: Places
+    supported: NDArray[np.bool_]
+    unknown: NDArray[np.integer]
+    choices: int
+
+
+def _encoded(
+    store: Store, vocabulary: Vocabulary, lengths: NDArray[np.integer], asked: NDArray[np.integer]
+) -> _Columns:
+    documents, questions = np.empty(lengths.sum(), np.int32), np.empty(asked.sum(), np.int32)
+    at, asked_at = np.empty(len(documents), np.int16), np.empty(len(questions), np.int16)
+    answers, supported = np.empty(len(store), np.int16), np.empty(len(store), np.bool_)
+    unknown = np.zeros(len(store), np.int64)
+    starts, asked_starts = np.cumsum(lengths) - lengths, np.cumsum(asked) - asked
+    table, finder = vocabulary.rows(store.lexicon), _MentionFinder(store, vocabulary)
+    for first in range(0, len(store), _CHUNK):
+        chunk = slice(first, min(first + _CHUNK, len(store)))
+        words, asking = _document_words(store, chunk), _stretch(store.questions, chunk)
+        begin, asked_begin = starts[first], asked_starts[first]
+        examples = (np.repeat(np.arange(chunk.stop - first), counts[chunk]) for counts in (lengths, asked))
+        rows, unknown[chunk] = _borrowed(
+            np.concatenate([words, asking]), np.concatenate([*examples]), table, vocabulary, chunk.stop - first
+        )
+        documents[begin : begin + len(words)] = rows[: len(words)]
+        questions[asked_begin : asked_begin + len(asking)] = rows[len(words) :]
+        for number in range(first, chunk.stop):
+            here = slice(starts[number], starts[number] + lengths[number])
+            asked_here = slice(asked_starts[number], asked_starts[number] + asked[number])
+            document = words[here.start - begin : here.stop - begin]
+            question = asking[asked_here.start - asked_begin : asked_here.stop - asked_begin]
+            at[here], asked_at[asked_here], answers[number] = finder.find(number, document, question)
+            supported[number] = answers[number] != NOBODY and (at[here] == answers[number]).any()
+    return _Columns(documents, questions, at, asked_at, answers, supported, unknown, finder.choices)
+
+
+def _strangers(share: float, vocabulary: Vocabulary, columns: _Columns, device: torch.device) -> Strangers:
+    behind, asked = (torch.from_numpy(column).to(device) for column in (columns.unknown, columns.asked_at))
     return Strangers(share, vocabulary.unknown, vocabulary.entity_rows.stop, behind, asked)
 
 
@@ -356,10 +371,10 @@ def rare_words(
     return np.bincount(ordered[first] // len(frequent), minlength=len(lengths))
 
 
-def _flat(rows: Numbers, starts: NDArray[np.integer], lengths: NDArray[np.integer], device: torch.device) -> FlatWords:
+def _flat(rows: Numbers, lengths: NDArray[np.integer], device: torch.device) -> FlatWords:
     # A mask may look at one word even where there are none.
     held = rows if len(rows) else np.zeros(1, np.int32)
-    short = lengths.astype(np.int32)
+    starts, short = np.cumsum(lengths) - lengths, lengths.astype(np.int32)
     return FlatWords(*(torch.from_numpy(column).to(device) for column in (held, starts, short)))
 
 
