@@ -2,7 +2,8 @@
 
 Needs no data: a made data set of the same size and length distribution lies on the device from the start. For each N it
 takes the same batches three times (getting ready, recording graphs, measuring) and prints what a step costs and what
-that makes for a reader and an epoch; then a table of what one step is spent on. Every row is also printed as JSON.
+that makes for a reader and an epoch; then a table of what one step is spent on. Every row is also printed as JSON. With
+`--store STORE` the steps are those of real questions instead.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import json
 import time
 import traceback
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from asreader import readers
+from asreader.data import vocabulary
 from asreader.data.batching import plan
-from asreader.data.resident import FREQUENT, NOBODY, FlatWords, Resident, Widths, rare_words
+from asreader.data.loading import load_store
+from asreader.data.resident import FREQUENT, NOBODY, FlatWords, Resident, Widths, rare_words, resident
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.kernels import recurrence
 from asreader.training.stacked import Stack
@@ -92,6 +96,22 @@ def made(shape: Shape, device: torch.device) -> Resident:
         anonymous=ANONYMOUS,
         choices=CANDIDATES,
     )
+
+
+def held(path: Path, min_count: int, shape: Shape, device: torch.device) -> tuple[Shape, Resident]:
+    """A store's questions, for readers of this shape."""
+    store = load_store(path, split="train")
+    words = vocabulary.build(store.counts(), min_count=min_count, unknown=ANONYMOUS)
+    lengths = store.lengths
+    real = replace(
+        shape,
+        questions=len(store),
+        mean=float(lengths.mean()),
+        deviation=float(lengths.std()),
+        longest=int(lengths.max()),
+        vocabulary=words.size,
+    )
+    return real, resident(store, words, device=device)
 
 
 def _flat(lengths: np.ndarray, shape: Shape, device: torch.device) -> FlatWords:
@@ -242,6 +262,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--shape", choices=sorted(SHAPES), default="ne")
+    parser.add_argument("--store", type=Path, help="measure on these questions")
+    parser.add_argument("--min-count", type=int, default=2, help="of the words of --store")
     parser.add_argument("--precision", choices=["bfloat16", "float32"], default="bfloat16")
     parser.add_argument("--graphs", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--recurrence", default="auto", help="auto, stepwise, or a module of asreader.kernels")
@@ -256,7 +278,10 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
     begin, shape = time.perf_counter(), SHAPES[options.shape]
-    data = made(shape, device)
+    if options.store:
+        shape, data = held(options.store, options.min_count, shape, device)
+    else:
+        data = made(shape, device)
     synchronize()
     print(f"{name}, torch {torch.__version__}, {options}; data made in {time.perf_counter() - begin:.1f} s", flush=True)
     work = [(measured, count) for count in options.readers] + [(profile, count) for count in options.profile]
@@ -264,7 +289,11 @@ def main() -> None:
         try:
             row = task(shape, data, count, options)  # type: ignore[operator]
             if row is not None:
-                common = {"shape": options.shape, "precision": options.precision, "graphs": options.graphs}
+                common = {
+                    "shape": options.shape + (", real questions" if options.store else ""),
+                    "precision": options.precision,
+                    "graphs": options.graphs,
+                }
                 print(json.dumps({"device": name, **common, "recurrence": options.recurrence, **row}), flush=True)
         except Exception:
             print(f"{task.__name__} with {count} readers failed:\n{traceback.format_exc(limit=-6)}", flush=True)

@@ -290,6 +290,10 @@ def test_runs_of_equal_shape_are_packed_together_on_a_gpu(
     units.clear()
     swept(tmp_path, *axes, seeds=8, gpus=1.0)
     assert [len(unit.runs) for unit in units] == [8, 8, 8] * 2
+    units.clear()
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    swept(tmp_path, *axes, seeds=2, gpus=0.5)
+    assert [len(unit.runs) for unit in units] == [6, 6]  # two workers share the GPU: a shape for each
 
 
 def test_one_that_cannot_be_trained_with_others_costs_itself_alone(

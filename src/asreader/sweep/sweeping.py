@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -181,18 +182,21 @@ class Sweep:
             self._rows[trained.id] = Row(run, DONE, said.accuracy, said.epochs, note)
 
     def _units(self, runs: Sequence[PlannedRun]) -> list[Unit]:
-        """On a CPU each run on its own; on GPUs as many of equal shape together as there are for each."""
+        """On a CPU each run on its own; on GPUs as many of equal shape together as there are for each.
+
+        Workers that share a GPU do not share out runs of one shape: apart they would only take turns.
+        """
         if not self._gpus:
             return [Unit((run,), self.job.threads) for run in runs]
         shapes: dict[str, list[PlannedRun]] = {}
         for run in runs:
             shapes.setdefault(shape(run), []).append(run)
-        seats = self.job.workers
-        if not seats and self.job.executor == "local":
-            seats = int(torch.cuda.device_count() / self._gpus)
+        gpus = math.ceil(self.job.workers * self._gpus)
+        if not gpus and self.job.executor == "local":
+            gpus = torch.cuda.device_count()
         units = []
         for alike in shapes.values():
-            size = min(self.job.together, -(-len(alike) // seats) if seats else len(alike))
+            size = min(self.job.together, -(-len(alike) // gpus) if gpus else len(alike))
             units += [Unit(tuple(alike[at : at + size]), threads=0) for at in range(0, len(alike), size)]
         return units
 
