@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import torch
+from cbt import KEEP as OFFICIAL
 from cbt import LEAKS, ROOT, asreader
 from recipes import curve
 
@@ -71,7 +72,7 @@ class Work:
         for kind, keep in KEEP.items():
             for out, texts, options in (
                 (self.folder / f"{kind}.txt", books, ["--keep", keep, "--exclude", held_out, *leaks]),
-                (self.folder / f"{kind}-held-out.txt", [held_out], []),
+                (self.folder / f"{kind}-held-out.txt", [held_out], ["--keep", OFFICIAL[kind]]),
             ):
                 if not out.exists():
                     asreader("make", "books", *texts, "--type", kind, *options, "--out", out)
