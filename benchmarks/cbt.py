@@ -93,7 +93,7 @@ class Work:
         (self.out / "table.md").write_text(table, encoding="utf-8")
         print(asreader("table", self.runs, *paper, quiet=True))
         asreader("analyse", self.runs, self.out / "valid", "--out", self.out / "analysis")
-        asreader("report", self.runs, *paper, "--out", self.out / "report.html")
+        asreader("report", self.runs, *paper, "--data", self.out / "valid", "--out", self.out / "report.html")
 
 
 def asreader(*words: object, quiet: bool = False) -> str:

@@ -144,6 +144,18 @@ def test_what_is_missing_is_said_and_the_rest_is_there(tmp_path: Path, parsed: A
     assert "no run has predicted" in page.text and "metrics.jsonl has no row" in page.text
 
 
+def test_data_that_lie_elsewhere_are_named(tmp_path: Path, parsed: Any) -> None:
+    data = tmp_path / "stories.jsonl"
+    data.write_text("".join(map(jsonl.line, EXAMPLES)))
+    run = trained(tmp_path / "run", data)
+    moved = data.rename(tmp_path / "moved here.jsonl")
+    page = parsed(report.report(run.folder, tmp_path / "r.html", data=moved))
+    page.check()
+    assert "Calibration" in page.text and page.all("article")
+    assert f"--data '{moved}'" in page.text
+    assert "Calibration" not in parsed(report.report(run.folder, tmp_path / "r.html")).text
+
+
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match="run"):

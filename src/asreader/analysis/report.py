@@ -15,16 +15,17 @@ from asreader.markup import Markup, element, isolated, joined
 from asreader.progress import waiting
 
 
-def write(path: Path, out: Path, paper: str | None = None) -> None:
+def write(path: Path, out: Path, paper: str | None = None, data: Path | None = None) -> None:
     """The report of a run or of a folder of runs, as one file."""
     with waiting("writing the report"):
-        files.write_text(out, report(path, out, paper))
+        files.write_text(out, report(path, out, paper, data))
 
 
-def report(path: Path, out: Path, paper: str | None = None) -> str:
+def report(path: Path, out: Path, paper: str | None = None, data: Path | None = None) -> str:
     """The page. What is missing (data, weights, predictions) is said in its place, and the rest is there."""
-    subject = Subject(path, tuple(records.read(path)), paper)
+    subject = Subject(path, tuple(records.read(path)), paper, data)
     again = f"asreader report {shlex.quote(str(path))} --out {shlex.quote(str(out))}"
+    again += f" --data {shlex.quote(str(data))}" if data else ""
     sections = [
         Section("results", "Results", tried(outcome, subject)),
         Section("curves", "Learning curves", _curves(subject)),

@@ -22,6 +22,7 @@ class Subject:
     path: Path
     records: tuple[Record, ...]
     paper: str | None = None
+    given: Path | None = None  # the validation data, where they are not where the runs say
 
     @property
     def name(self) -> str:
@@ -43,10 +44,14 @@ class Subject:
     def data(self) -> Path:
         """The validation data."""
         named = self.best.settings.data.valid
+        if self.given is not None:
+            return self.given
         if not named:
             raise InputError("the settings name no validation data (data.valid)")
         if not Path(named).exists():
-            raise InputError(f"the validation data are not where config.toml says: {shortened(named)}")
+            raise InputError(
+                f"the validation data are not where config.toml says: {shortened(named)}; name them with --data"
+            )
         return Path(named)
 
     @cached_property

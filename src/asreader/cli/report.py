@@ -55,11 +55,14 @@ def report(
     paper: Annotated[
         Published | None, typer.Option(help="put the paper's figures on this data set beside ours")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="the validation data, where they are not where the runs say", metavar="DATA")
+    ] = None,
 ) -> None:
     """One self-contained page: results, learning curves, settings, data, figures, examples, how to make it again."""
     from asreader.analysis import report as reports
 
-    reports.write(path, out, paper.value if paper else None)
+    reports.write(path, out, paper.value if paper else None, data)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB; open it in a browser")
 
 
