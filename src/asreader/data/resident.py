@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from asreader.data.batching import Batcher
-from asreader.data.entities import strange
 from asreader.data.store import NO_ANSWER, Ragged, Store
+from asreader.data.strangers import Strangers
 from asreader.data.vocabulary import ENTITY, FIRST_ANONYMOUS_ROW, PADDING_ROW, UNKNOWN, Vocabulary
 
 Numbers = NDArray[np.int32]
@@ -84,31 +84,6 @@ class ReadersBatch:
         So no sum is empty: an infinite loss times a weight of zero would still not be a number.
         """
         return torch.where(self.counted[..., None], self.candidate_at == self.answers[..., None], self.readable)
-
-
-@dataclass(frozen=True)
-class Strangers:
-    """What it takes to let some candidates be unknown words: `entities.strange` for many readers."""
-
-    share: float
-    unknown: int  # how many rows unknown words have
-    first_known: int  # the row behind all anonymous ones
-    behind: Int[Tensor, " examples"]  # the distinct unknown words that each has anyway
-    asked_at: Int[Tensor, " words"]  # which candidate each word of the questions is
-
-    def rows(self, numbers: Int[Tensor, "N B"], keys: Int[Tensor, " N"], choices: int) -> Int[Tensor, "N B C"]:
-        """The row that each candidate borrows, or PADDING_ROW for those that stay who they are."""
-        place = torch.arange(choices, device=numbers.device)
-        drawn = strange(keys.long()[:, None, None], numbers[..., None], place, self.share)
-        row = FIRST_ANONYMOUS_ROW + (self.behind[numbers][..., None] + place) % self.unknown
-        return torch.where(drawn, row, PADDING_ROW)
-
-    def met(
-        self, rows: Int[Tensor, "N B T"], at: Int[Tensor, "N B T"], drawn: Int[Tensor, "N B C"]
-    ) -> Int[Tensor, "N B T"]:
-        """The rows of words, where strange ones have borrowed rows."""
-        borrowed = drawn.gather(2, at.clamp(min=0).long())
-        return torch.where((at >= 0) & (borrowed != PADDING_ROW) & (rows >= self.first_known), borrowed, rows)
 
 
 @dataclass(frozen=True)
