@@ -116,6 +116,11 @@ def test_prepare_makes_a_store_a_split(cbt: Path, tmp_path: Path, run: Path) -> 
     assert [path.name for path in out.iterdir()] == ["valid"]
     from_store = json.loads(good("evaluate", run, out / "valid", "--json"))
     assert from_store == json.loads(good("evaluate", run, cbt, "--json"))
+    for data in (out, out / "valid"):  # what is prepared is data like any other
+        for command in (("stats",), ("baseline", "maximum-frequency")):
+            assert good(*command, data, "--json") == good(*command, cbt, "--json")
+        good("convert", data, "--to", "cbt", "--out", tmp_path / "back.txt")
+        assert (tmp_path / "back.txt").read_text().strip() == CBT.strip()
     assert "exists already" in refused("prepare", cbt, "--out", out)
 
 

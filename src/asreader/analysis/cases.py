@@ -10,7 +10,6 @@ from pathlib import Path
 from asreader.analysis.showing import Order, Show
 from asreader.data.example import Example
 from asreader.data.loading import examples
-from asreader.data.store import is_store, open_store
 from asreader.errors import InputError
 from asreader.evaluation.metrics import decided, place
 from asreader.evaluation.predictions import Prediction
@@ -127,13 +126,7 @@ def questions(
     path: Path, *, split: str | None = None, format: str | None = None, skip_bad: bool = False
 ) -> Iterator[Example]:
     """The Examples of any DATA, prepared or not; only data that are not prepared know the names of entities."""
-    if split and is_store(path / split):
-        path = path / split
-    if is_store(path):
-        store = open_store(path)
-        yield from map(store.example, range(len(store)))
-    else:
-        yield from (example for _, example in examples(path, split=split, format=format, skip_bad=skip_bad))
+    yield from (example for _, example in examples(path, split=split, format=format, skip_bad=skip_bad))
 
 
 def paired(asked: Iterable[Example], said: Iterable[Prediction]) -> list[Case]:

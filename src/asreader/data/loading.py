@@ -13,6 +13,10 @@ from asreader.data.store import Encoder, Store, is_store, open_store
 from asreader.errors import InputError
 from asreader.progress import say, watched
 
+SPLITS = ("train", "valid", "test")
+UNNAMED = "questions"
+"""The store of data that name no split."""
+
 
 def examples(
     path: Path,
@@ -22,9 +26,13 @@ def examples(
     only: str | None = None,
     skip_bad: bool = False,
 ) -> Iterator[tuple[Part, Example]]:
-    """The Examples of any DATA, under a bar; then a line for what was skipped or ignored. `split` keeps one split."""
+    """The Examples of any DATA, under a bar; then a line for what was skipped or ignored. `split` keeps one split.
+
+    Stores are DATA too, though they do not know the names of entities any more.
+    """
     report = Report()
-    found = read(path, format=format, only=only, skip_bad=skip_bad, report=report)
+    stores = [path] if is_store(path) else _inside(path)
+    found = _stored(stores) if stores else read(path, format=format, only=only, skip_bad=skip_bad, report=report)
     for part, example in watched(found, f"reading {path.name}"):
         if split is None or part.split in ("", split):
             yield part, example
@@ -32,12 +40,24 @@ def examples(
         say(note)
 
 
+def _inside(path: Path) -> list[Path]:
+    return sorted(folder for folder in path.iterdir() if is_store(folder)) if path.is_dir() else []
+
+
+def _stored(stores: Iterable[Path]) -> Iterator[tuple[Part, Example]]:
+    for place in stores:
+        group, _, split = place.name.rpartition("-")
+        part = Part(group, split) if split in SPLITS else Part("" if place.name == UNNAMED else place.name)
+        store = open_store(place)
+        yield from ((part, store.example(number)) for number in range(len(store)))
+
+
 def labels(parts: Iterable[Part]) -> dict[Part, str]:
     """A short name for each part: its split, with the group before it only where there are several groups."""
     kinds = list(parts)
     alone = len({part.group for part in kinds}) == 1
     return {
-        part: "-".join(filter(None, ("" if alone else part.group, part.split))) or part.group or "questions"
+        part: "-".join(filter(None, ("" if alone else part.group, part.split))) or part.group or UNNAMED
         for part in kinds
     }
 
@@ -66,7 +86,7 @@ def find_store(path: Path, split: str | None = None) -> Path | None:
     for place in (path / split, path) if split else (path,):
         if is_store(place):
             return place
-    inside = sorted(folder for folder in path.iterdir() if is_store(folder)) if path.is_dir() else []
+    inside = _inside(path)
     if len(inside) > 1:
         names = ", ".join(folder.name for folder in inside)
         raise InputError(f"{path}: holds several stores; name one of them: {names}")
