@@ -120,7 +120,7 @@ class Work:
             books=len(books),
             stories=STORIES,
             step=max(rows, key=lambda row: row.get("accuracy", 0))["step"],
-            readers=len(runs),
+            readers=len(list(self.runs.glob("seed-*"))),
             words=len(best.vocabulary().words),
         )
         checks = {
