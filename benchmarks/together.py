@@ -14,6 +14,7 @@ import json
 import time
 import traceback
 from collections import defaultdict
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,13 +22,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from asreader import readers
 from asreader.data import vocabulary
 from asreader.data.batching import plan
 from asreader.data.loading import load_store
 from asreader.data.resident import FREQUENT, NOBODY, FlatWords, Resident, Widths, rare_words, resident
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.kernels import recurrence
+from asreader.readers import build
 from asreader.training.stacked import Stack
 from asreader.training.stacked_step import Moments, Recipe, Step
 
@@ -137,52 +138,80 @@ def _frequent_and_rare(documents: FlatWords, questions: FlatWords, shape: Shape)
     return int(frequent.sum()), rare_words(*flat[0], *flat[1], frequent)
 
 
-def orders(data: Resident, count: int, steps: int) -> tuple[np.ndarray, list[Widths]]:
+def orders(data: Resident, readers: range, steps: int) -> tuple[np.ndarray, list[Widths]]:
     """What a group asks for: each reader's own plan and dealt rows."""
     numbers = np.arange(len(data.document_lengths))
-    made = np.zeros((steps, count, BATCH + 2 + ANONYMOUS), np.int32)
-    for reader in range(count):
+    made = np.zeros((steps, len(readers), BATCH + 2 + ANONYMOUS), np.int32)
+    for place, reader in enumerate(readers):
         batches = plan(data.document_lengths, numbers, size=BATCH, prefetch=PREFETCH, seed=reader, epoch=0)
         for step in range(steps):
             batch = batches[step % len(batches)]
-            made[step, reader, :BATCH] = batch[0]
-            made[step, reader, : len(batch)] = batch
-            made[step, reader, BATCH] = len(batch)
+            made[step, place, :BATCH] = batch[0]
+            made[step, place, : len(batch)] = batch
+            made[step, place, BATCH] = len(batch)
             generator = np.random.default_rng([reader, 0, step])
             pool = np.arange(FIRST_ANONYMOUS_ROW, FIRST_ANONYMOUS_ROW + ANONYMOUS, dtype=np.int32)
-            made[step, reader, BATCH + 2 :] = generator.permutation(pool)
+            made[step, place, BATCH + 2 :] = generator.permutation(pool)
     return made, [data.widths(order[:, :BATCH]) for order in made]
 
 
-class Bench:
-    """N fresh readers and the steps they are measured on."""
+class Lane:
+    """Fresh readers and the steps they are measured on."""
 
-    def __init__(self, shape: Shape, data: Resident, count: int, steps: int, precision: torch.dtype, graphs: bool):
+    def __init__(self, shape: Shape, data: Resident, readers: range, options: Measure, number: int) -> None:
         device = data.documents.rows.device
-        options = {"embedding": shape.embedding, "hidden": shape.hidden}
-        network = readers.build("attention_sum", shape.vocabulary, options)
-        weights, first, second = (Stack.zeros(count, network, device) for _ in range(3))
+        sizes = {"embedding": shape.embedding, "hidden": shape.hidden}
+        network = build("attention_sum", shape.vocabulary, sizes)
+        weights, first, second = (Stack.zeros(len(readers), network, device) for _ in range(3))
         with torch.no_grad():
-            for reader in range(count):
+            for reader in range(len(readers)):
                 for name, view in weights.views(reader).items():
                     view.copy_(network.get_parameter(name))
-        moments = Moments(first, second, torch.zeros(count, sum(1 for _ in network.parameters()), device=device))
-        self.step = Step(
-            weights, moments, data, batch=BATCH, recipe=Recipe([0.001] * count, 10.0, precision), graphs=graphs
-        )
+        parameters = sum(1 for _ in network.parameters())
+        moments = Moments(first, second, torch.zeros(len(readers), parameters, device=device))
+        recipe = Recipe([0.001] * len(readers), 10.0, options.precision)
+        self.step = Step(weights, moments, data, batch=BATCH, recipe=recipe, graphs=options.graphs, lane=number)
         begin = time.perf_counter()
-        made, self.widths = orders(data, count, steps)
-        self.host_ms = (time.perf_counter() - begin) / steps * 1e3
+        made, self.widths = orders(data, readers, options.steps)
+        self.host_ms = (time.perf_counter() - begin) / options.steps * 1e3
         self.orders = torch.from_numpy(made).to(device)
+        self.stream = torch.cuda.Stream() if number else None
+
+    def take(self, step: int) -> Tensor:
+        with torch.cuda.stream(self.stream) if self.stream else nullcontext():
+            return self.step.take(self.orders[step], self.widths[step])
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How it is measured."""
+
+    steps: int
+    precision: torch.dtype
+    graphs: bool
+    lanes: int = 1
+
+
+class Bench:
+    """N readers, in one lane or several that run beside each other."""
+
+    def __init__(self, shape: Shape, data: Resident, count: int, options: Measure):
+        size, self._steps = -(-count // options.lanes), options.steps
+        parts = [range(first, min(first + size, count)) for first in range(0, count, size)]
+        self.lanes = [Lane(shape, data, part, options, number) for number, part in enumerate(parts)]
+
+    @property
+    def widths(self) -> list[Widths]:
+        return [widths for lane in self.lanes for widths in lane.widths]
 
     def go(self) -> tuple[float, Tensor]:
         """Seconds for all steps, and the last losses."""
         synchronize()
         begin = time.perf_counter()
-        for order, widths in zip(self.orders, self.widths, strict=True):
-            losses = self.step.take(order, widths)
+        for step in range(self._steps):
+            losses = [lane.take(step) for lane in self.lanes]
         synchronize()
-        return time.perf_counter() - begin, losses
+        return time.perf_counter() - begin, torch.cat(losses)
 
 
 def synchronize() -> None:
@@ -194,8 +223,8 @@ def measured(shape: Shape, data: Resident, count: int, options: argparse.Namespa
     """One row: this many readers."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    precision = torch.float32 if options.precision == "float32" else torch.bfloat16
-    bench = Bench(shape, data, count, options.steps, precision, options.graphs)
+    how = Measure(options.steps, getattr(torch, options.precision), options.graphs, options.lanes)
+    bench = Bench(shape, data, count, how)
     ready, _ = bench.go()
     recording, _ = bench.go() if options.graphs else (0.0, None)
     seconds, losses = min((bench.go() for _ in range(options.repeats)), key=lambda found: found[0])
@@ -208,7 +237,7 @@ def measured(shape: Shape, data: Resident, count: int, options: argparse.Namespa
         "getting_ready_s": round(ready, 2),
         "recording_s": round(recording, 2),
         "widths": len(set(bench.widths)),
-        "host_ms_per_step": round(bench.host_ms, 3),
+        "host_ms_per_step": round(sum(lane.host_ms for lane in bench.lanes), 3),
         "peak_GB": round(torch.cuda.max_memory_allocated() / 1e9, 2) if torch.cuda.is_available() else 0,
         "reserved_GB": round(torch.cuda.max_memory_reserved() / 1e9, 2) if torch.cuda.is_available() else 0,
         "loss": round(float(losses.mean()), 4),
@@ -217,8 +246,7 @@ def measured(shape: Shape, data: Resident, count: int, options: argparse.Namespa
 
 def profile(shape: Shape, data: Resident, count: int, options: argparse.Namespace) -> None:
     """What an ordinary step of this many readers is spent on, by class of kernel and by the longest kernels."""
-    precision = torch.float32 if options.precision == "float32" else torch.bfloat16
-    bench = Bench(shape, data, count, PREFETCH, precision, False)
+    bench = Bench(shape, data, count, Measure(PREFETCH, getattr(torch, options.precision), False))
     bench.go()
     activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities if torch.cuda.is_available() else activities[1:]) as found:
@@ -262,6 +290,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--shape", choices=sorted(SHAPES), default="ne")
+    parser.add_argument("--lanes", type=int, default=1, help="groups of readers that run beside each other")
     parser.add_argument("--store", type=Path, help="measure on these questions")
     parser.add_argument("--min-count", type=int, default=2, help="of the words of --store")
     parser.add_argument("--precision", choices=["bfloat16", "float32"], default="bfloat16")

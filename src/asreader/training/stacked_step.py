@@ -156,6 +156,7 @@ class Step:
         recipe: Recipe,
         average: Stack | None = None,
         graphs: bool = True,
+        lane: int = 0,  # steps of different lanes may run at the same time, each on a stream of its own
     ) -> None:
         self._weights, self._data, self._batch, self._recipe = weights, data, batch, recipe
         self._adam = StackedAdam(weights, moments, recipe, average)
@@ -165,7 +166,7 @@ class Step:
         self._graphs: dict[Widths, torch.cuda.CUDAGraph | None] = {}
         self._capturing = graphs and device.type == "cuda"
         if self._capturing:
-            self._pool, self._stream = torch.cuda.graph_pool_handle(), _capture_stream(device)
+            self._pool, self._stream = torch.cuda.graph_pool_handle(), _capture_stream(device, lane)
 
     def take(self, order: Int[Tensor, "N columns"], widths: Widths) -> Float[Tensor, " N"]:
         """Train every reader on its batch; the losses stand in memory that the next step overwrites."""
@@ -221,8 +222,8 @@ class Step:
 
 
 @cache
-def _capture_stream(device: torch.device) -> torch.cuda.Stream:
-    """One for all: libraries keep a workspace for every stream they meet."""
+def _capture_stream(device: torch.device, lane: int) -> torch.cuda.Stream:
+    """One for all of a lane: libraries keep a workspace for every stream they meet."""
     return torch.cuda.Stream(device)
 
 
