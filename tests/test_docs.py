@@ -155,6 +155,10 @@ def test_the_tables_of_the_childrens_book_test_are_the_recorded_ones() -> None:
         text = document.read_text(encoding="utf-8")
         assert text == tables["written"](text), f"python benchmarks/tables.py writes {document.name} anew"
         assert text.count("<!-- end -->") == len(tables["PART"].findall(text)) >= 2
+    (leaks,) = tables["rows"]("cbt-ne", "leaks")
+    text = tables["DOCUMENTS"][0].read_text(encoding="utf-8")
+    assert f"{leaks['without']} and {leaks['with']}, a difference" in text
+    assert f"{leaks['leaked_right_without']} and {leaks['leaked_right_with']} right" in text
 
 
 def test_the_readme_says_of_the_bundled_reader_what_its_card_says() -> None:
