@@ -77,20 +77,18 @@ class Work:
                 if not out.exists():
                     asreader("make", "books", *texts, "--type", kind, *options, "--out", out)
             made.append(self.folder / f"{kind}.txt")
-        demo.write_stories(self.folder / "stories.jsonl", STORIES, seed=101)
-        asreader("prepare", *made, self.folder / "stories.jsonl", "--out", self.train)
-        asreader("prepare", self.given("cbt/cbtest_NE_valid*")[0], "--out", self.valid)
+        if not self.train.exists():
+            stories = demo.write_stories(self.folder / "stories.jsonl", STORIES, seed=101)
+            asreader("prepare", *made, stories, "--out", self.train)
+        if not self.valid.exists():
+            asreader("prepare", self.given("cbt/cbtest_NE_valid*")[0], "--out", self.valid)
         self.sample()
 
     def sample(self) -> None:
         """What people ask, without candidates: of the validation books, and of modern prose."""
         draw, chosen = random.Random(1), []
-        lambada = self.given("lambada/*")[0]
-        for path, format in (
-            (self.folder / "ne-held-out.txt", None),
-            (self.folder / "cn-held-out.txt", None),
-            (lambada, "lambada"),
-        ):
+        books = [(self.folder / f"{kind}-held-out.txt", None) for kind in KEEP]
+        for path, format in (*books, (self.given("lambada/*")[0], "lambada")):
             store = load_store(path, format=format)
             answerable = [number for number in range(len(store)) if store.answerable[number]]
             chosen += [store.example(number) for number in draw.sample(answerable, CALIBRATING)]
@@ -167,7 +165,7 @@ def card(found: Calibrated, about: str, checks: dict[str, tuple[Path, bool]]) ->
     lines.append("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     reader = Reader.load(PRETRAINED, "cpu")
     for name, (data, answerable) in checks.items():
-        store = load_store(data, format="lambada" if "lambada" in str(data) else None)
+        store = load_store(data, format="lambada" if answerable else None)
         evaluation = reader.evaluate(store)
         evaluation = evaluation.answerable(store) if answerable else evaluation
         scores, error = evaluation.scores, calibration.calibration(evaluation.predictions).error

@@ -40,7 +40,7 @@ def library(tmp_path: Path) -> Path:
 
 
 def made(path: Path | list[Path], out: Path, maker: Maker = MAKER, **how: object) -> Summary:
-    keep = {name: how.pop(name) for name in ("only", "exclude") if name in how}
+    keep = {name: how.pop(name) for name in ("only", "exclude", "without") if name in how}
     return make_books(path if isinstance(path, list) else [path], Job(out, **({"workers": 1} | how)), maker, **keep)  # type: ignore[arg-type]
 
 
@@ -138,6 +138,16 @@ def test_a_bad_book_is_named_and_can_be_left_out(library: Path, tmp_path: Path, 
     summary = made(library, out, skip_bad=True)
     assert (summary.pieces, summary.bad) == (3, 1)
     assert out.read_bytes() == good.read_bytes()
+
+
+def test_books_left_out_by_name_are_as_if_not_there(library: Path, tmp_path: Path) -> None:
+    out, expected = tmp_path / "out.jsonl", tmp_path / "expected.jsonl"
+    maker = Maker(Recipe("cn"), "lexical", "jsonl")
+    assert made(library, out, maker, without=["book[02]", "no such book"]).pieces == 1
+    made(library / "book1.txt", expected, maker)
+    assert out.read_bytes() == expected.read_bytes()
+    with pytest.raises(InputError, match="no question could be made"):
+        made(library, tmp_path / "none.jsonl", maker, without=["book*"])
 
 
 def test_a_folder_without_texts(tmp_path: Path) -> None:

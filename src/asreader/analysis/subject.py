@@ -43,9 +43,9 @@ class Subject:
     @cached_property
     def data(self) -> Path:
         """The validation data."""
-        named = self.best.settings.data.valid
         if self.given is not None:
             return self.given
+        named = self.best.settings.data.valid
         if not named:
             raise InputError("the settings name no validation data (data.valid)")
         if not Path(named).exists():
