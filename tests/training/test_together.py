@@ -262,7 +262,8 @@ def test_losses_and_gradients_are_those_of_the_network(precision: torch.dtype) -
 def test_a_run_trained_together_answers(together: list[Run], settings: Config) -> None:
     found = Reader.load(together[0].folder).evaluate(loop.load(settings.data.valid, "valid", settings))
     best = max(float(row["accuracy"]) for row in rows(together[0]) if row["kind"] == "valid")  # type: ignore[arg-type]
-    assert found.scores.accuracy == best
+    # On a GPU validation is in bfloat16 and may see one of the twenty questions otherwise.
+    assert found.scores.accuracy == pytest.approx(best, abs=0.051 if torch.cuda.is_available() else 1e-9)
 
 
 def test_schedules_averages_and_teachers_are_those_of_a_reader_alone(settings: Config, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def _many_room(name: str, shape: Shape) -> int:
         steps = shape.hidden // 16 - MANY[shape.hidden][1]
         return (2 * shape.hidden + 3 * units) // 8 * line + units // 64 * 3 * steps * tile + shape.width * 4 + 16
     steps, shares = 3 * units // 16 - MANY[shape.hidden][2], 2 * (shape.blocks - 1) * units * shape.width * 2
-    return 5 * units // 8 * line + shares + units // 64 * shape.blocks * steps * tile + 16
+    return 5 * units // 8 * line + shares + units // 64 * shape.blocks * steps * tile + shape.width * 4 + 16
 
 
 @cache

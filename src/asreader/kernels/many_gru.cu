@@ -1,11 +1,11 @@
 // Recurrences of many GRUs at once: each for NB sequences, by a cluster of CS thread blocks that stay for all of them.
 //
 // Block `rank` owns U = H / CS units, a warp 16 of them, for which it multiplies the rows of all three gates: so a thread
-// finds reset, update and new of the same unit and sequence in its own registers, and no thread waits for another of its
-// block. Of the weights so many live in registers as fit, the others in shared memory (FORWARD_HELD, BACKWARD_HELD). Forward, a warp multiplies with
-// the whole state before, writes its new units as a tile the tensor cores can read, and copies them to the other blocks.
-// Backward, every block multiplies its own gates' gradients with the transposed weights and hands each other block its
-// share of the sums, thread to thread. What the forward pass keeps for the backward one is kept as the threads hold it.
+// finds reset, update and new of the same unit and sequence in its own registers. Of the weights so many live in registers
+// as fit, the others in shared memory (FORWARD_HELD, BACKWARD_HELD). Forward, a warp multiplies with the whole state before,
+// writes its new units as a tile the tensor cores can read, and copies them to the other blocks. Backward, every block
+// multiplies its own gates' gradients with the transposed weights and hands each other block its share of the sums, thread
+// to thread. What the forward pass keeps for the backward one is kept as the threads hold it.
 
 #define GROUPS (U / 64)                        // warpgroups of a block
 #define WARPS (4 * GROUPS)
@@ -24,6 +24,7 @@ typedef uint2 Run;
 typedef uint4 Run;
 #endif
 #define RUNS ((NB + 15) / 16)                  // a thread's NB / 2 numbers are so many Runs
+#define MOVES ((NB + 15) / 16)                 // in which a warp moves its units of all sequences
 
 __device__ __forceinline__ float quick_tanh(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float quick_sigmoid(float x) { return fmaf(quick_tanh(0.5f * x), 0.5f, 0.5f); }
@@ -96,21 +97,36 @@ __device__ __forceinline__ void load_weights(u32 (&held)[TILES][HELD][4], unsign
                 *to = weights[at(tile, m, k * 16 + n)];
             }
 }
-template <int TILES, int STEPS, int HELD>
+// The products of tiles FROM to TO - 1. Weights of both kinds are taken by turns, as long as there are: while some are read
+// from shared memory, others are used.
+template <int FROM, int TO, int STEPS, int HELD, int TILES>
 __device__ __forceinline__ void products(float (&sum)[TILES][ACCUMULATORS], const u32 (&held)[TILES][HELD][4], u32 shared, u32 tile_address) {
+    constexpr int BOTH = HELD < STEPS - HELD ? HELD : STEPS - HELD;
     begin_products();
 #pragma unroll
-    for (int k = 0; k < STEPS; k++)
+    for (int i = 0; i < STEPS; i++) {
+        const int k = i < 2 * BOTH ? (i & 1 ? HELD + i / 2 : i / 2) : HELD > BOTH ? i - BOTH : i;
+        const u64 right = tile_descriptor(tile_address + k * 2 * LINE);
 #pragma unroll
-        for (int tile = 0; tile < TILES; tile++) {
-            const u64 right = tile_descriptor(tile_address + k * 2 * LINE);
-            if (k < HELD) multiply(sum[tile], held[tile][k < HELD ? k : 0], right, k > 0);
-            else multiply_shared(sum[tile], weight_descriptor(shared + (tile * (STEPS - HELD) + k - HELD) * WEIGHT_TILE), right, k > 0);
-        }
+        for (int tile = FROM; tile < TO; tile++)
+            if (k < HELD) multiply(sum[tile], held[tile][k < HELD ? k : 0], right, i > 0);
+            else multiply_shared(sum[tile], weight_descriptor(shared + (tile * (STEPS - HELD) + k - HELD) * WEIGHT_TILE), right, i > 0);
+    }
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-__device__ __forceinline__ void products_done() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+// All but the LEFT products that were begun last; the sums may not be looked at before.
+template <int FROM, int TO, int LEFT, int TILES>
+__device__ __forceinline__ void products_done(float (&sum)[TILES][ACCUMULATORS]) {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+#pragma unroll
+    for (int tile = FROM; tile < TO; tile++)
+#pragma unroll
+        for (int i = 0; i < ACCUMULATORS; i++) asm volatile("" : "+f"(sum[tile][i])::"memory");
+}
 
+#define NOTES (KEPT * RUNS * THREADS)          // Runs that a block keeps of a step
+
+// Registers are full of weights: where anything lies is one pointer to the first step, and one number from step to step.
 struct Place {  // what a thread is in charge of
     int lane, warp, group, chunk, first, back, longest, count;
     u32 rank;
@@ -122,14 +138,13 @@ struct Place {  // what a thread is in charge of
     }
     __device__ int unit() const { return rank * U + warp * 16; }  // the first of the warp's
     __device__ u32 blocks() const { return (lane >> 3 & 1) * LINE + (lane & 7) * 16; }  // of 8 x 8, that lanes point at
+    __device__ long notes(int T, int t, int chunks) const {  // where a thread's of a step begin, in Runs
+        return (((r * T + t) * chunks + chunk) * CS + rank) * NOTES + threadIdx.x;
+    }
+    __device__ int size(const int* lengths, int B) const {  // of the sequence whose number is the thread's
+        return (int)threadIdx.x < count ? lengths[(r >> 1) * B + first + threadIdx.x] : 0;
+    }
 };
-// Between tiles and memory all threads of a block move 16 bytes at a time, 8 units of one sequence: whole lines of memory.
-#define IN_A_ROW (U / 8)
-#define AT_ONCE (THREADS / IN_A_ROW)
-#define PASSES ((NB + AT_ONCE - 1) / AT_ONCE)
-__device__ __forceinline__ int piece_line() { return threadIdx.x % IN_A_ROW; }
-__device__ __forceinline__ int piece_sequence(int pass) { return threadIdx.x / IN_A_ROW + pass * AT_ONCE; }
-__device__ __forceinline__ u32 piece_byte(int pass) { return piece_line() * LINE + piece_sequence(pass) * 16; }
 
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_forward(
     const bf16* table, const int* index, const bf16* weights, const float* biases, const int* lengths, bf16* states,
@@ -149,69 +164,85 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         return ((at.r * 3 + gate) * H + at.rank * U + at.group * 64 + m) * H + n;
     });
     for (int place = threadIdx.x; place < (2 * TILE(H) + 3 * TILE(U)) / 4; place += THREADS) ((u32*)room)[place] = 0;
-    if (threadIdx.x < NB) sizes[threadIdx.x] = threadIdx.x < at.count ? lengths[(at.r >> 1) * B + at.first + threadIdx.x] : 0;
-    if (threadIdx.x == 0) prepare_for(barriers, WARPS), prepare_for(barriers + 8, WARPS);
+    if (threadIdx.x < NB) sizes[threadIdx.x] = at.size(lengths, B);
+    if (threadIdx.x < 2) prepare_for(barriers + 8 * threadIdx.x, WARPS);
     const float bias[2] = {biases[at.r * H + at.unit() + (lane >> 2)], biases[at.r * H + at.unit() + (lane >> 2) + 8]};
 
-    int row[PASSES];                                       // of the table, for the pieces that a thread will fetch
-    auto look_up = [&](int t) {
+    // Between tiles and memory a warp moves its own units, so that it waits for no other: 8 of one sequence by each lane.
+    const int sequence = lane >> 1, line = lane & 1;
+    const u32 piece = line * LINE + sequence * 16;
+    const bf16* inputs = table + ((at.r >> 1) * rows * 2 + at.back) * 3 * H + at.unit() + line * 8;
+    const int* words = index + ((at.r >> 1) * T + begin) * B + at.first + sequence;
+    bf16* out = states + ((at.r * (T + 2) + begin + 1) * B + at.first + sequence) * H + at.unit() + line * 8;
+    Run* notebook = (Run*)kept + at.notes(T, begin, chunks);
+    const int one_step = way * B, one_page = way * chunks * CS * NOTES;
+    int row[MOVES];                                        // of the table, of what will be fetched next
+    auto look_up = [&](int step) {
 #pragma unroll
-        for (int pass = 0; pass < PASSES; pass++)
-            row[pass] = piece_sequence(pass) < at.count ? index[((at.r >> 1) * T + t) * B + at.first + piece_sequence(pass)] : -1;
+        for (int move = 0; move < MOVES; move++)
+            row[move] = step < longest && sequence + 16 * move < at.count ? words[step * one_step + 16 * move] : -1;
     };
     auto fetch = [&]() {
 #pragma unroll
-        for (int pass = 0; pass < PASSES; pass++) {
-            if (row[pass] < 0) continue;
-            const bf16* from = table + (((at.r >> 1) * rows + row[pass]) * 2 + at.back) * 3 * H + at.rank * U + piece_line() * 8;
-            for (int gate = 0; gate < 3; gate++) fetch_16(shared_address(given) + gate * TILE(U) + piece_byte(pass), from + gate * H);
+        for (int move = 0; move < MOVES; move++) {
+            if (row[move] < 0) continue;
+            const bf16* from = inputs + (long)row[move] * (6 * H);
+            const u32 to = shared_address(given) + at.warp * OWN + piece + 256 * move;
+            for (int gate = 0; gate < 3; gate++) fetch_16(to + gate * TILE(U), from + gate * H);
         }
     };
-    auto store_state = [&](int turn, int t, bool zero) {
+    auto store_state = [&](int turn, long places, bool zero) {
 #pragma unroll
-        for (int pass = 0; pass < PASSES; pass++) {
-            const int n = piece_sequence(pass);
-            if (n >= at.count) continue;
-            const uint4 value = *(const uint4*)(before + turn * TILE(H) + TILE(at.rank * U) + piece_byte(pass));
-            *(uint4*)(states + ((at.r * (T + 2) + t + 1) * B + at.first + n) * H + at.rank * U + piece_line() * 8) = zero ? make_uint4(0, 0, 0, 0) : value;
+        for (int move = 0; move < MOVES; move++) {
+            if (sequence + 16 * move >= at.count) continue;
+            const uint4 value = *(const uint4*)(before + turn * TILE(H) + TILE(at.unit()) + piece + 256 * move);
+            *(uint4*)(out + (places + 16 * move) * H) = zero ? make_uint4(0, 0, 0, 0) : value;
         }
     };
-    float state[EIGHTS][4];
+    float state[EIGHTS][4], sum[3][ACCUMULATORS];
 #pragma unroll
     for (int j = 0; j < EIGHTS; j++) for (int e = 0; e < 4; e++) state[j][e] = 0;
-    look_up(begin);
     show_tensor_cores();
     __syncthreads();
     meet();
+    look_up(0);
+    fetch();
 
     for (int step = 0; step < longest; step++) {
         const int t = begin + way * step, turn = step & 1;
-        float sum[3][ACCUMULATORS];
         if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
-        products<3, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), shared_address(before) + turn * TILE(H));
-        fetch();                                           // while tensor cores work
-        if (step + 1 < longest) look_up(t + way);
-        if (step) store_state(turn, t - way, false);
+        products<0, 2, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), shared_address(before) + turn * TILE(H));
+        products<2, 3, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), shared_address(before) + turn * TILE(H));
+        look_up(step + 1);                                 // while tensor cores work
+        if (step) store_state(turn, (step - 1) * one_step, false);
         fetched();
-        __syncthreads();
-        products_done();
+        __syncwarp();
+        const u32 its = shared_address(given) + at.warp * OWN + at.blocks();
+        products_done<0, 2, 1>(sum);
+#pragma unroll
+        for (int j = 0; j < EIGHTS; j++)                   // reset and update, while the products for new are made
+#pragma unroll
+            for (int gate = 0; gate < 2; gate++) {
+                u32 x[2];
+                take_two(x, its + gate * TILE(U) + j * 128);
+#pragma unroll
+                for (int e = 0; e < 4; e++) sum[gate][4 * j + e] = quick_sigmoid(sum[gate][4 * j + e] + (e & 1 ? high(x[e >> 1]) : low(x[e >> 1])));
+            }
+        products_done<2, 3, 0>(sum);
         u32 notes[KEPT][2 * EIGHTS];
         const u32 mine = shared_address(before) + (turn ^ 1) * TILE(H) + TILE(at.unit());
 #pragma unroll
         for (int j = 0; j < EIGHTS; j++) {
-            u32 x[3][2];
-            for (int gate = 0; gate < 3; gate++) take_two(x[gate], shared_address(given) + gate * TILE(U) + at.warp * OWN + at.blocks() + j * 128);
+            u32 x[2];
+            take_two(x, its + 2 * TILE(U) + j * 128);
             const int2 size = *(const int2*)(sizes + j * 8 + (lane & 3) * 2);
             float note[KEPT][4];
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 const int half = e >> 1, place = 4 * j + e;
-                const float last = state[j][e];
-                const float reset = quick_sigmoid(sum[0][place] + (e & 1 ? high(x[0][half]) : low(x[0][half])));
-                const float update = quick_sigmoid(sum[1][place] + (e & 1 ? high(x[1][half]) : low(x[1][half])));
-                const float product = sum[2][place] + bias[half];
-                const float fresh = quick_tanh(fmaf(reset, product, e & 1 ? high(x[2][half]) : low(x[2][half])));
-                const float apart = last - fresh;
+                const float reset = sum[0][place], update = sum[1][place], product = sum[2][place] + bias[half];
+                const float fresh = quick_tanh(fmaf(reset, product, e & 1 ? high(x[half]) : low(x[half])));
+                const float apart = state[j][e] - fresh;
                 if (t < (e & 1 ? size.y : size.x)) state[j][e] = fmaf(update, apart, fresh);
                 const float to_new = (1 - update) * fmaf(-fresh, fresh, 1);
                 note[0][e] = to_new;
@@ -231,8 +262,9 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
             if (lane == at.rank) arrive(barrier, (CS - 1) * OWN);
             else if (lane < CS) give_all(in_block(mine, lane), mine, OWN, in_block(barrier, lane));
         }
+        fetch();
         if (keep) {
-            Run* here = (Run*)kept + ((((at.r * T + t) * chunks + at.chunk) * CS + at.rank) * (KEPT * RUNS)) * THREADS + threadIdx.x;
+            Run* here = notebook + step * one_page;
 #pragma unroll
             for (int kind = 0; kind < KEPT; kind++)
 #pragma unroll
@@ -243,21 +275,29 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                 }
         }
     }
-    __syncthreads();
-    store_state(longest & 1, begin + way * (longest - 1), false);
-    for (int t = longest; t < T; t++) store_state(longest & 1, t, at.back);
+    store_state(longest & 1, (longest - 1) * one_step, false);
+    for (int t = longest; t < T; t++) store_state(longest & 1, (long)(t - begin) * B, at.back);  // beyond, the last state is handed on
     meet();
 }
+
+// Backward all threads of a block move 16 bytes at a time, 8 units of one sequence: whole lines of memory.
+#define IN_A_ROW (U / 8)
+#define AT_ONCE (THREADS / IN_A_ROW)
+#define PASSES ((NB + AT_ONCE - 1) / AT_ONCE)
+__device__ __forceinline__ int piece_line() { return threadIdx.x % IN_A_ROW; }
+__device__ __forceinline__ int piece_sequence(int pass) { return threadIdx.x / IN_A_ROW + pass * AT_ONCE; }
+__device__ __forceinline__ u32 piece_byte(int pass) { return piece_line() * LINE + piece_sequence(pass) * 16; }
 
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_backward(
     const bf16* gradients, const bf16* weights, const int* lengths, const unsigned char* kept, bf16* out, float* bias_sums,
     int T, int B, int chunks) {
     extern __shared__ __align__(1024) unsigned char room[];
     unsigned char* own = room;                             // tiles of this block's gates: reset, update, product; new
-    unsigned char* outer = own + 4 * TILE(U);              // a tile of the gradient from outside
+    unsigned char* outer = own + 4 * TILE(U);      // a tile of the gradient from outside
     unsigned char* shares = outer + TILE(U);               // [2][CS - 1][RUNS][THREADS] Runs, by turns
     unsigned char* matrix = shares + 2 * (CS - 1) * SHARE;
-    const u32 barriers = shared_address(matrix + GROUPS * CS * (BACKWARD_STEPS - BACKWARD_HELD) * WEIGHT_TILE);
+    int* sizes = (int*)(matrix + GROUPS * CS * (BACKWARD_STEPS - BACKWARD_HELD) * WEIGHT_TILE);
+    const u32 barriers = shared_address(sizes + NB);
     const Place at(lengths, B, chunks);
     const int lane = at.lane, longest = at.longest, way = at.back ? 1 : -1, begin = at.back ? 0 : longest - 1;
 
@@ -268,26 +308,24 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         return ((at.r * 3 + n / U) * H + at.rank * U + n % U) * H + (at.rank + tile) % CS * U + at.group * 64 + m;
     });
     for (int place = threadIdx.x; place < TILE(U) / 4; place += THREADS) ((u32*)outer)[place] = 0;
-    if (threadIdx.x == 0) prepare_for(barriers, WARPS), prepare_for(barriers + 8, WARPS);
-    int size[EIGHTS][2];
-#pragma unroll
-    for (int j = 0; j < EIGHTS; j++)
-        for (int i = 0; i < 2; i++) {
-            const int n = j * 8 + (lane & 3) * 2 + i;
-            size[j][i] = n < at.count ? lengths[(at.r >> 1) * B + at.first + n] : 0;
-        }
-    auto fetch = [&](int t) {
+    if (threadIdx.x < 2) prepare_for(barriers + 8 * threadIdx.x, WARPS);
+    if (threadIdx.x < NB) sizes[threadIdx.x] = at.size(lengths, B);
+    const bf16* outside = gradients + ((at.r * T + begin) * B + at.first + piece_sequence(0)) * H + at.rank * U + piece_line() * 8;
+    bf16* result = out + ((at.r * T + begin) * B + at.first + piece_sequence(0)) * 4 * H + at.rank * U + piece_line() * 8;
+    const Run* notebook = (const Run*)kept + at.notes(T, begin, chunks);
+    const int one_step = way * B, one_page = way * chunks * CS * NOTES;
+    auto there = [&](int pass) { return piece_sequence(pass) < at.count; };
+    auto fetch = [&](int step) {
+        const bf16* from = outside + (long)(step * one_step) * H;
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++)
-            if (piece_sequence(pass) < at.count)
-                fetch_16(shared_address(outer) + piece_byte(pass),
-                         gradients + ((at.r * T + t) * B + at.first + piece_sequence(pass)) * H + at.rank * U + piece_line() * 8);
+            if (there(pass)) fetch_16(shared_address(outer) + piece_byte(pass), from + pass * AT_ONCE * H);
     };
-    auto store_gates = [&](int t, bool zero) {
+    auto store_gates = [&](int step, bool zero) {
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++) {
-            if (piece_sequence(pass) >= at.count) continue;
-            bf16* here = out + ((at.r * T + t) * B + at.first + piece_sequence(pass)) * 4 * H + at.rank * U + piece_line() * 8;
+            if (!there(pass)) continue;
+            bf16* here = result + ((long)(step * one_step) + pass * AT_ONCE) * (4 * H);
 #pragma unroll
             for (int gate = 0; gate < 4; gate++) {         // in memory: product, reset, update, new
                 const uint4 value = *(const uint4*)(own + gate * TILE(U) + piece_byte(pass));
@@ -296,24 +334,25 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         }
     };
     Run notes[KEPT][RUNS];
-    auto notes_of = [&](int t) { return (const Run*)kept + (((at.r * T + t) * chunks + at.chunk) * CS + at.rank) * (KEPT * RUNS) * THREADS; };
-    auto recall = [&](int t) {
-        const Run* here = notes_of(t) + threadIdx.x;
+    auto recall = [&](int step) {
+        const Run* here = notebook + step * one_page;
 #pragma unroll
         for (int kind = 0; kind < KEPT; kind++)
 #pragma unroll
             for (int run = 0; run < RUNS; run++) notes[kind][run] = here[(kind * RUNS + run) * THREADS];
     };
-    auto foresee_all = [&](int t) {
-        if (t < 0 || t >= longest) return;
-        if (threadIdx.x == 0) foresee(notes_of(t), KEPT * RUNS * THREADS * sizeof(Run));
-        if (at.warp == 1 && lane < at.count) foresee(gradients + ((at.r * T + t) * B + at.first + lane) * H + at.rank * U, U * 2);
+    auto foresee_all = [&](int step) {
+        if (step >= longest) return;
+        if (threadIdx.x == 0) foresee(notebook + step * one_page, NOTES * sizeof(Run));
+#pragma unroll
+        for (int pass = 0; pass < PASSES; pass++)
+            if (piece_line() == 0 && there(pass)) foresee(outside + ((long)(step * one_step) + pass * AT_ONCE) * H, U * 2);
     };
     float carried[EIGHTS][4], bias_sum[2] = {0, 0}, sum[CS][ACCUMULATORS];
 #pragma unroll
-    for (int j = 0; j < EIGHTS; j++) for (int e = 0; e < 4; e++) carried[j][e] = 0, sum[0][4 * j + e] = 0;
+    for (int j = 0; j < EIGHTS; j++) for (int e = 0; e < 4; e++) carried[j][e] = 0;
     for (int t = longest; t < T; t++) {  // there the last state is handed on: its gradients belong to the last real step
-        store_gates(t, true);
+        store_gates((t - begin) * way, true);
         if (at.back) continue;
         for (int j = 0; j < EIGHTS; j++)
             for (int e = 0; e < 4; e++) {
@@ -323,9 +362,9 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     }
     show_tensor_cores();
     __syncthreads();
-    fetch(begin);
-    recall(begin);
-    for (int ahead = 1; ahead < AHEAD; ahead++) foresee_all(begin + ahead * way);
+    fetch(0);
+    recall(0);
+    for (int ahead = 1; ahead < AHEAD; ahead++) foresee_all(ahead);
     fetched();
     meet();
 
@@ -339,14 +378,15 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
             float total[4];
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                total[e] = carried[j][e] + sum[0][4 * j + e] + (e & 1 ? high(from_outside[e >> 1]) : low(from_outside[e >> 1]));
+                total[e] = carried[j][e] + (e & 1 ? high(from_outside[e >> 1]) : low(from_outside[e >> 1]));
             if (CS > 1 && step) {
 #pragma unroll
                 for (int other = 0; other < CS - 1; other++) {
-                    const uint2 part = *(const uint2*)(shares + ((turn * (CS - 1) + other) * RUNS + j / 2 * (NB > 8)) * THREADS * sizeof(Run) + threadIdx.x * sizeof(Run) + (j & 1) * 8);
-                    total[0] += low(part.x), total[1] += high(part.x), total[2] += low(part.y), total[3] += high(part.y);
+                    const uint2 their = *(const uint2*)(shares + ((turn * (CS - 1) + other) * RUNS + j / 2 * (NB > 8)) * THREADS * sizeof(Run) + threadIdx.x * sizeof(Run) + (j & 1) * 8);
+                    total[0] += low(their.x), total[1] += high(their.x), total[2] += low(their.y), total[3] += high(their.y);
                 }
             }
+            const int2 size = *(const int2*)(sizes + j * 8 + (lane & 3) * 2);
             u32 gate[4][2];
 #pragma unroll
             for (int half = 0; half < 2; half++) {
@@ -354,7 +394,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                 for (int kind = 0; kind < KEPT; kind++) note[kind] = word(notes[kind][j / 2 * (NB > 8)], (j & 1) * 2 + half);
                 float used[2];
                 for (int i = 0; i < 2; i++) {
-                    const bool real = t < size[j][i];
+                    const bool real = t < (i ? size.y : size.x);
                     const float whole = total[2 * half + i];
                     used[i] = real ? whole : 0;
                     carried[j][2 * half + i] = real ? whole * (i ? high(note[4]) : low(note[4])) : whole;
@@ -372,14 +412,16 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         show_tensor_cores();
         __syncthreads();
         if (step + 1 == longest) {
-            store_gates(t, false);
+            store_gates(step, false);
             break;
         }
-        products<CS, BACKWARD_STEPS, BACKWARD_HELD>(sum, held, shared_address(matrix), shared_address(own));
-        fetch(t + way);                                    // while tensor cores work
-        foresee_all(t + AHEAD * way);
-        store_gates(t, false);
-        products_done();
+        // First the other blocks' shares, which have a way to go; this block's own while they travel.
+        if (CS > 1) products<1, CS, BACKWARD_STEPS, BACKWARD_HELD>(sum, held, shared_address(matrix), shared_address(own));
+        products<0, 1, BACKWARD_STEPS, BACKWARD_HELD>(sum, held, shared_address(matrix), shared_address(own));
+        fetch(step + 1);                                   // while tensor cores work
+        foresee_all(step + AHEAD);
+        store_gates(step, false);
+        if (CS > 1) products_done<1, CS, 1>(sum);
         const u32 barrier = barriers + 8 * (turn ^ 1);
 #pragma unroll
         for (int tile = 1; tile < CS; tile++) {
@@ -393,8 +435,11 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                 hand(there + ((((turn ^ 1) * (CS - 1) + tile - 1) * RUNS + run) * THREADS + threadIdx.x) * sizeof(Run), value, its_barrier);
             }
         }
-        recall(t + way);
+        recall(step + 1);
         fetched();
+        products_done<0, 1, 0>(sum);
+#pragma unroll
+        for (int i = 0; i < ACCUMULATORS; i++) carried[i / 4][i % 4] += sum[0][i];
         __syncwarp();
         if (lane == 0) arrive(barrier, (CS - 1) * SHARE / WARPS);
     }

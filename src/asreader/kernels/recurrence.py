@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from asreader.kernels.words import Places
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -138,12 +140,21 @@ class _Recurrences(torch.autograd.Function):
             ],
             weights[0].device,
         )
-        leaves: list[Tensor] = []
-        for places, met, (out, to_biases) in zip(context.places, states, found, strict=True):
-            hidden = met.shape[-1]
-            to_table = places.summed(out[..., hidden:].flatten(1, 2))
-            leaves += [to_table, _to_weights(out, met, hidden), to_biases]
-        return None, None, None, *leaves
+        hidden = states[0].shape[-1]
+
+        def to_weights() -> list[Tensor]:
+            return [_to_weights(out, met, hidden) for (out, _), met in zip(found, states, strict=True)]
+
+        def to_tables() -> list[Tensor]:
+            return [
+                places.summed(out[..., hidden:].flatten(1, 2))
+                for (out, _), places in zip(found, context.places, strict=True)
+            ]
+
+        # Products keep the tensor cores busy, sums the memory.
+        tables, products = _beside_each_other([to_tables, to_weights], weights[0].device)
+        each = zip(tables, products, (to_biases for _, to_biases in found), strict=True)
+        return None, None, None, *(leaf for own in each for leaf in own)
 
 
 def _to_weights(
@@ -159,9 +170,7 @@ def _to_weights(
     return found
 
 
-def _beside_each_other(
-    work: Sequence[Callable[[], tuple[Tensor, Tensor]]], device: torch.device
-) -> list[tuple[Tensor, Tensor]]:
+def _beside_each_other(work: Sequence[Callable[[], _Found]], device: torch.device) -> list[_Found]:
     """Launch the first on this stream and the others on another, which waits for what came before and is waited for."""
     if len(work) == 1 or device.type != "cuda":
         return [task() for task in work]
