@@ -53,7 +53,7 @@ class TrainSettings:
     average: float = 0.0  # what an average of the weights keeps of itself at a step, such as 0.999; 0: none is made
     teacher: str = ""  # prediction files over the training questions, comma-separated: their mean is learnt from too
     teacher_weight: float = 0.5  # the teacher's share of the loss; the rest is the answer's
-    validate_every: int = 0  # batches; 0: after every epoch
+    validate_every: int = 0  # batches, and at the end; 0: after every epoch
     patience: int = 1  # stop after so many validations in a row without a better one
     metric: str = "accuracy"  # or "loss": what "better" means
     backend: str = "auto"  # or "ddp": one reader on many devices, a process for each, started by torchrun

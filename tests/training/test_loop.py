@@ -161,6 +161,12 @@ def test_validation_every_few_batches_and_by_loss(settings: Config, tmp_path: Pa
     assert best[-1] == min(row["loss"] for row in valid)
 
 
+def test_the_end_of_training_is_validated_too(settings: Config, tmp_path: Path) -> None:
+    often = replace(settings, train=replace(settings.train, validate_every=7, patience=99))
+    rows = [json.loads(line) for line in loop.train(often, tmp_path / "run").metrics.read_text().splitlines()]
+    assert [row["step"] for row in rows if row["kind"] == "valid"] == [7, 14, 20]
+
+
 def test_without_validation_data_the_last_weights_are_kept(settings: Config, tmp_path: Path) -> None:
     run = loop.train(replace(settings, data=replace(settings.data, valid="")), tmp_path / "run")
     state = load_file(run.folder / "state.safetensors")

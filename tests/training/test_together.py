@@ -165,8 +165,9 @@ def test_readers_that_finish_make_room_and_change_nothing_for_the_others(setting
     assert len(set(lengths)) > 1
 
 
-def test_validation_every_few_batches(settings: Config, tmp_path: Path) -> None:
-    often = group(settings, 2, validate_every=2, metric="loss", patience=2)
+@pytest.mark.parametrize("every", [2, 7])
+def test_validation_every_few_batches(settings: Config, tmp_path: Path, every: int) -> None:
+    often = group(settings, 2, validate_every=every, metric="loss", patience=2)
     for own, run, place in zip(
         often, train_together(often, folders(tmp_path / "t", 2)), folders(tmp_path / "a", 2), strict=True
     ):

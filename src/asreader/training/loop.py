@@ -277,7 +277,8 @@ class Training:
         options = self.settings.train
         last = self.position.epoch + 1 >= options.epochs
         self.position = replace(self.position, epoch=self.position.epoch + 1, batch=0)
-        if not options.validate_every or (last and self.position.best_step == 0):
+        # The end of training is always validated: with a falling learning rate it is likely to be the best.
+        if not options.validate_every or (last and self.position.step % options.validate_every):
             self.validate(journal)
         self.save()
 
