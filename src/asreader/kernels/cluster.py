@@ -141,15 +141,22 @@ def _many_room(name: str, shape: Shape) -> int:
     return 5 * units // 8 * line + shares + units // 64 * shape.blocks * steps * tile + shape.width * 4 + 16
 
 
-@cache
-def _kernel(name: str, shape: Shape, room: int, device: int) -> Any:
-    folder = files("asreader.kernels")
-    source = [folder.joinpath(part) for part in ("cluster.cuh", "many_gru.cu" if shape.many else "few_gru.cu")]
+def program(shape: Shape, chip: str) -> tuple[str, list[str]]:
+    """The source of both kernels, on top of what `chip` offers as hopper.cuh does, and the compiler's options."""
     sizes = {"H": shape.hidden, "U": shape.units, "CS": shape.blocks, "NB": shape.width}
     if shape.many:
         _, sizes["FORWARD_HELD"], sizes["BACKWARD_HELD"] = MANY[shape.hidden]
-    options = [f"-D{key}={value}" for key, value in sizes.items()]
-    text = "\n".join(part.read_text(encoding="utf-8") for part in source)
+    parts = [_text("cluster.cuh"), _text("many_gru.cu" if shape.many else "few_gru.cu")]
+    return "\n".join([chip, *parts]), [f"-D{key}={value}" for key, value in sizes.items()]
+
+
+def _text(name: str) -> str:
+    return files("asreader.kernels").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _kernel(name: str, shape: Shape, room: int, device: int) -> Any:
+    text, options = program(shape, _text("hopper.cuh"))
     with torch.cuda.device(device):
         kernel = torch.cuda._compile_kernel(text, name, compute_capability="90a", nvcc_options=options)
         kernel.set_shared_memory_config(room)

@@ -20,7 +20,7 @@
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_forward(
     const bf16* table, const int* index, const bf16* weights, const float* biases, const int* lengths, bf16* states,
     bf16* kept, int rows, int T, int B, int chunks, int keep) {
-    extern __shared__ __align__(1024) unsigned char room[];
+    BLOCK_MEMORY(room);
     unsigned char* before = room;                                   // two tiles of the whole state, by turns
     float* gates = (float*)(room + 2 * H * NB * 2);                 // [NB][PADDED(GATES)]
     const u32 barriers = shared_address(gates + NB * PADDED(GATES));  // one for each of the two tiles
@@ -63,13 +63,13 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         for (int i = 0; i < 4; i++) state[task][i] = 0, bias[task][i] = biases[r * H + rank * U + unit[task] + i];
         look_up(task, begin), fetch(task), look_up(task, begin + way);
     }
-    if (tid == 0) prepare(barriers), prepare(barriers + 8);
+    if (tid == 0) prepare(barriers, 1), prepare(barriers + 8, 1);
     const u32 to_barriers = barriers - shared_address(before);
     meet();
 
     for (int step = 0; step < longest; step++) {
         const int t = begin + way * step, turn = step & 1;
-        if (tid == 0 && step + 1 < longest) expect(barriers + 8 * (turn ^ 1), (CS - 1) * SLICE);
+        if (tid == 0 && step + 1 < longest) arrive(barriers + 8 * (turn ^ 1), (CS - 1) * SLICE);
         if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
         if (group < FORWARD_TILES) {
             float sum[ACCUMULATORS];
@@ -130,7 +130,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_backward(
     const bf16* gradients, const bf16* weights, const int* lengths, const bf16* states, const bf16* kept, bf16* out,
     int T, int B, int chunks) {
-    extern __shared__ __align__(1024) unsigned char room[];
+    BLOCK_MEMORY(room);
     unsigned char* own = room;                                       // a tile: gradients of this block's gates
     float* sums = (float*)(room + GATES * NB * 2);                   // [NB][PADDED(H)]
     unsigned char* shares = (unsigned char*)(sums + NB * PADDED(H)); // [2][CS][NB][U] bfloat16, by turns
@@ -189,13 +189,13 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     }
     for (int place = tid; place < GATES * NB / 2; place += THREADS) ((u32*)own)[place] = 0;
     for (int place = tid; place < CS * NB * U; place += THREADS) ((u32*)shares)[place] = 0;
-    if (tid == 0) prepare(barriers), prepare(barriers + 8);
+    if (tid == 0) prepare(barriers, 1), prepare(barriers + 8, 1);
     const u32 to_barriers = barriers - shared_address(shares);
     meet();
 
     for (int step = 0; step < longest; step++) {
         const int t = back ? step : longest - 1 - step, turn = step & 1;
-        if (tid == 0 && step + 1 < longest) expect(barriers + 8 * (turn ^ 1), CS * SLICE);
+        if (tid == 0 && step + 1 < longest) arrive(barriers + 8 * (turn ^ 1), CS * SLICE);
         if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
 #pragma unroll
         for (int task = 0; task < TASKS; task++) {

@@ -26,40 +26,13 @@ typedef uint4 Run;
 #define RUNS ((NB + 15) / 16)                  // a thread's NB / 2 numbers are so many Runs
 #define MOVES ((NB + 15) / 16)                 // in which a warp moves its units of all sequences
 
-__device__ __forceinline__ float quick_tanh(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float quick_sigmoid(float x) { return fmaf(quick_tanh(0.5f * x), 0.5f, 0.5f); }
-// 8 x 8 blocks between a tile, where a sequence's 8 units lie side by side, and threads that hold one unit's sequences.
-__device__ __forceinline__ void take_two(u32 (&out)[2], u32 address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(out[0]), "=r"(out[1]) : "r"(address) : "memory");
-}
-__device__ __forceinline__ void put_two(u32 address, u32 first, u32 second) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(first), "r"(second) : "memory");
-}
-__device__ __forceinline__ void fetch_16(u32 to, const void* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-// Into the second-level cache, before it is wanted: nothing else hides the way from memory.
-#define AHEAD 2
-__device__ __forceinline__ void foresee(const void* from, u32 bytes) {
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-__device__ __forceinline__ void arrive(u32 barrier, u32 bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void prepare_for(u32 barrier, u32 count) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-__device__ __forceinline__ void hand(u32 address, uint4 value, u32 barrier) { give(address, value, barrier); }
-__device__ __forceinline__ void hand(u32 address, uint2 value, u32 barrier) {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
-                 ::"r"(address), "r"(value.x), "r"(value.y), "r"(barrier) : "memory");
-}
 __device__ __forceinline__ u32 word(const uint4& four, int i) { return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w; }
 __device__ __forceinline__ u32 word(const uint2& two, int i) { return i ? two.y : two.x; }
 __device__ __forceinline__ void collect(uint4& out, const u32* in) { out = make_uint4(in[0], in[1], in[2], in[3]); }
 __device__ __forceinline__ void collect(uint2& out, const u32* in) { out = make_uint2(in[0], in[1]); }
 #define PER_RUN (sizeof(Run) / 4)
+#define AHEAD 2                                // steps, for which what will be wanted is brought near
 
 // A tile of K units and NB sequences as the tensor cores want it: each sequence's 8 units side by side.
 __device__ __forceinline__ u64 tile_descriptor(u32 address) {
@@ -70,11 +43,6 @@ __device__ __forceinline__ u64 tile_descriptor(u32 address) {
 __device__ __forceinline__ u64 weight_descriptor(u32 address) {
     return (u64)((address & 0x3ffff) >> 4) | (u64)(1024 >> 4) << 16 | (u64)(128 >> 4) << 32;
 }
-__device__ __forceinline__ void multiply_shared(float (&d)[ACCUMULATORS], u64 a, u64 b, int add) {
-    asm volatile("{\n.reg .pred p;\n" SHARED_ADD "wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 " SUMS ", " SHARED_REST
-                 : SUM_OPERANDS : "l"(a), "l"(b), "r"(add));
-}
-
 // The weights of a warpgroup's TILES tiles of STEPS products: the first HELD products' in registers, the others' in
 // shared memory. `at(tile, row, k)` is where the element of weights lies.
 template <int TILES, int STEPS, int HELD, class At>
@@ -112,16 +80,16 @@ __device__ __forceinline__ void products(float (&sum)[TILES][ACCUMULATORS], cons
             if (k < HELD) multiply(sum[tile], held[tile][k < HELD ? k : 0], right, i > 0);
             else multiply_shared(sum[tile], weight_descriptor(shared + (tile * (STEPS - HELD) + k - HELD) * WEIGHT_TILE), right, i > 0);
     }
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    commit_products();
 }
 // All but the LEFT products that were begun last; the sums may not be looked at before.
 template <int FROM, int TO, int LEFT, int TILES>
 __device__ __forceinline__ void products_done(float (&sum)[TILES][ACCUMULATORS]) {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+    products_left<LEFT>();
 #pragma unroll
     for (int tile = FROM; tile < TO; tile++)
 #pragma unroll
-        for (int i = 0; i < ACCUMULATORS; i++) asm volatile("" : "+f"(sum[tile][i])::"memory");
+        for (int i = 0; i < ACCUMULATORS; i++) settled(sum[tile][i]);
 }
 
 #define NOTES (KEPT * RUNS * THREADS)          // Runs that a block keeps of a step
@@ -149,7 +117,7 @@ struct Place {  // what a thread is in charge of
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_forward(
     const bf16* table, const int* index, const bf16* weights, const float* biases, const int* lengths, bf16* states,
     unsigned char* kept, int rows, int T, int B, int chunks, int keep) {
-    extern __shared__ __align__(1024) unsigned char room[];
+    BLOCK_MEMORY(room);
     unsigned char* before = room;                          // two tiles of the whole state, by turns
     unsigned char* given = before + 2 * TILE(H);           // three tiles of the gates' inputs
     unsigned char* matrix = given + 3 * TILE(U);
@@ -165,7 +133,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     });
     for (int place = threadIdx.x; place < (2 * TILE(H) + 3 * TILE(U)) / 4; place += THREADS) ((u32*)room)[place] = 0;
     if (threadIdx.x < NB) sizes[threadIdx.x] = at.size(lengths, B);
-    if (threadIdx.x < 2) prepare_for(barriers + 8 * threadIdx.x, WARPS);
+    if (threadIdx.x < 2) prepare(barriers + 8 * threadIdx.x, WARPS);
     const float bias[2] = {biases[at.r * H + at.unit() + (lane >> 2)], biases[at.r * H + at.unit() + (lane >> 2) + 8]};
 
     // Between tiles and memory a warp moves its own units, so that it waits for no other: 8 of one sequence by each lane.
@@ -291,7 +259,7 @@ __device__ __forceinline__ u32 piece_byte(int pass) { return piece_line() * LINE
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_backward(
     const bf16* gradients, const bf16* weights, const int* lengths, const unsigned char* kept, bf16* out, float* bias_sums,
     int T, int B, int chunks) {
-    extern __shared__ __align__(1024) unsigned char room[];
+    BLOCK_MEMORY(room);
     unsigned char* own = room;                             // tiles of this block's gates: reset, update, product; new
     unsigned char* outer = own + 4 * TILE(U);      // a tile of the gradient from outside
     unsigned char* shares = outer + TILE(U);               // [2][CS - 1][RUNS][THREADS] Runs, by turns
@@ -308,7 +276,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         return ((at.r * 3 + n / U) * H + at.rank * U + n % U) * H + (at.rank + tile) % CS * U + at.group * 64 + m;
     });
     for (int place = threadIdx.x; place < TILE(U) / 4; place += THREADS) ((u32*)outer)[place] = 0;
-    if (threadIdx.x < 2) prepare_for(barriers + 8 * threadIdx.x, WARPS);
+    if (threadIdx.x < 2) prepare(barriers + 8 * threadIdx.x, WARPS);
     if (threadIdx.x < NB) sizes[threadIdx.x] = at.size(lengths, B);
     const bf16* outside = gradients + ((at.r * T + begin) * B + at.first + piece_sequence(0)) * H + at.rank * U + piece_line() * 8;
     bf16* result = out + ((at.r * T + begin) * B + at.first + piece_sequence(0)) * 4 * H + at.rank * U + piece_line() * 8;
@@ -432,7 +400,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                 for (int i = 0; i < PER_RUN; i++) some[i] = paired(sum[tile][(run * PER_RUN + i) * 2], sum[tile][(run * PER_RUN + i) * 2 + 1]);
                 Run value;
                 collect(value, some);
-                hand(there + ((((turn ^ 1) * (CS - 1) + tile - 1) * RUNS + run) * THREADS + threadIdx.x) * sizeof(Run), value, its_barrier);
+                give(there + ((((turn ^ 1) * (CS - 1) + tile - 1) * RUNS + run) * THREADS + threadIdx.x) * sizeof(Run), value, its_barrier);
             }
         }
         recall(step + 1);

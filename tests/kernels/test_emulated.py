@@ -1,0 +1,82 @@
+"""The CUDA kernels of the recurrence on a CPU, with a C++ compiler and emulated.hpp in the place of hopper.cuh.
+
+What a GPU may do in any order is drawn by lot (see there), so this also finds what a GPU does wrong once in a while.
+Small sizes; test_recurrence.py runs all of them where there is a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from asreader.kernels import cluster
+from asreader.kernels.cluster import Shape
+from tests.kernels.test_recurrence import assert_same, given
+
+COMPILER = shutil.which("g++")
+EMULATED = Path(__file__).parent / "emulated.hpp"
+LAUNCH = """
+extern "C" const char* launch_gru_{0}(void** given, int blocks, int size, int bytes, int seed) {{
+    return launch(gru_{0}, given, blocks, size, bytes, seed);
+}}
+"""
+
+pytestmark = [
+    pytest.mark.skipif(COMPILER is None, reason="needs g++"),
+    pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU runs the kernels themselves"),
+]
+
+
+def library(shape: Shape, folder: Path) -> ctypes.CDLL:
+    text, options = cluster.program(shape, EMULATED.read_text(encoding="utf-8"))
+    source, built = folder / "kernels.cpp", folder / "kernels.so"
+    source.write_text(text + LAUNCH.format("forward") + LAUNCH.format("backward"), encoding="utf-8")
+    command = [str(COMPILER), "-std=c++17", "-O1", "-w", "-shared", "-fPIC", *options, str(source), "-o", str(built)]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(built))
+
+
+Kernel = Callable[[tuple[int, int, int], tuple[int, int, int], list[Tensor | int], int], None]
+
+
+def kernel_of(kernels: ctypes.CDLL, name: str, seed: int) -> Kernel:
+    """What `torch.cuda._compile_kernel` would give."""
+    launch = kernels[f"launch_{name}"]
+    launch.restype = ctypes.c_char_p
+
+    def run(grid: tuple[int, int, int], block: tuple[int, int, int], arguments: list[Tensor | int], room: int) -> None:
+        slots = [ctypes.c_int64(each.data_ptr() if isinstance(each, Tensor) else each) for each in arguments]
+        places = (ctypes.c_void_p * len(slots))(*(ctypes.addressof(slot) for slot in slots))
+        wrong = launch(places, grid[0], block[0], room, seed)
+        assert wrong is None, wrong.decode()
+
+    return run
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("hidden", "blocks", "width", "many", "steps", "batch"),
+    [
+        (64, 4, 8, False, 3, 5),
+        (128, 8, 8, False, 4, 9),
+        (64, 1, 32, True, 3, 33),
+        (128, 1, 8, True, 4, 7),
+        (192, 3, 16, True, 4, 17),
+    ],
+)
+def test_the_cluster_kernels(
+    hidden: int, blocks: int, width: int, many: bool, steps: int, batch: int, seed: int,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    shape = Shape(hidden, blocks, width, -(-batch // width), many)
+    kernels = library(shape, tmp_path)
+    monkeypatch.setattr(cluster, "_shape", lambda *_: shape)
+    monkeypatch.setattr(cluster, "_kernel", lambda name, *_: kernel_of(kernels, name, seed))
+    assert_same(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
