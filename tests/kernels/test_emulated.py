@@ -69,6 +69,8 @@ def kernel_of(kernels: ctypes.CDLL, name: str, seed: int) -> Kernel:
         (64, 1, 32, True, 3, 33),
         (128, 1, 8, True, 4, 7),
         (192, 3, 16, True, 4, 17),
+        (384, 6, 8, False, 2, 3),
+        (384, 3, 32, True, 3, 19),
     ],
 )
 def test_the_cluster_kernels(
