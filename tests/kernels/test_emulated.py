@@ -10,6 +10,7 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,13 @@ pytestmark = [
 ]
 
 
-def library(shape: Shape, folder: Path) -> ctypes.CDLL:
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Shape], ctypes.CDLL]:
+    """Both kernels of a shape, compiled once."""
+    return cache(lambda shape: compiled(shape, tmp_path_factory.mktemp("kernels")))
+
+
+def compiled(shape: Shape, folder: Path) -> ctypes.CDLL:
     text, options = cluster.program(shape, EMULATED.read_text(encoding="utf-8"))
     source, built = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(text + LAUNCH.format("forward") + LAUNCH.format("backward"), encoding="utf-8")
@@ -60,25 +67,25 @@ def kernel_of(kernels: ctypes.CDLL, name: str, seed: int) -> Kernel:
     return run
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(
     ("hidden", "blocks", "width", "many", "steps", "batch"),
     [
         (64, 4, 8, False, 3, 5),
         (128, 8, 8, False, 4, 9),
+        (384, 6, 8, False, 2, 3),
         (64, 1, 32, True, 3, 33),
         (128, 1, 8, True, 4, 7),
         (192, 3, 16, True, 4, 17),
-        (384, 6, 8, False, 2, 3),
         (384, 3, 32, True, 3, 19),
     ],
 )
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_cluster_kernels(
     hidden: int, blocks: int, width: int, many: bool, steps: int, batch: int, seed: int,
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    library: Callable[[Shape], ctypes.CDLL], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     shape = Shape(hidden, blocks, width, -(-batch // width), many)
-    kernels = library(shape, tmp_path)
+    kernels = library(shape)
     monkeypatch.setattr(cluster, "_shape", lambda *_: shape)
     monkeypatch.setattr(cluster, "_kernel", lambda name, *_: kernel_of(kernels, name, seed))
     assert_same(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
