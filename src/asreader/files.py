@@ -51,6 +51,18 @@ def new_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
+def folders_below(root: Path) -> Iterator[Path]:
+    """A folder and all below it. Links are followed, since people collect runs by links; each place is met once."""
+    met = set()
+    for name, below, _ in os.walk(root, followlinks=True):
+        place = os.path.realpath(name)
+        if place in met:
+            below.clear()
+            continue
+        met.add(place)
+        yield Path(name)
+
+
 def remove_leftovers(folder: Path) -> None:
     """Scratch files that a kill -9 left behind."""
     for path in folder.rglob(f".*{_PART}"):

@@ -71,6 +71,16 @@ def test_test_data_count_only_if_every_run_has_them(runs: Path) -> None:
     assert all(row.test is None and row.test_interval is None for row in results.rows(results.find([runs])))
 
 
+def test_links_to_runs_are_followed_and_every_run_counts_once(
+    runs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    collected = tmp_path_factory.mktemp("collected")
+    for name in ("a", "b", "deep"):
+        (collected / name).symlink_to(runs / name)
+    (collected / "deep" / "again").symlink_to(collected)
+    assert results.find([collected]) == [collected / "a", collected / "b", collected / "deep" / "c"]
+
+
 def test_a_folder_without_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run with predictions"):
         results.find([tmp_path])

@@ -14,6 +14,7 @@ from asreader.config import Config
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.metrics import Scores, scores
+from asreader.files import folders_below
 from asreader.run import Run
 
 SEED = "train.seed"
@@ -47,13 +48,16 @@ class Record:
         return self.scores["valid"].accuracy if "valid" in self.scores else -1.0
 
 
+_SIGNS = ("config.toml", "vocabulary.txt")
+
+
 def find(path: Path) -> list[Path]:
     """A run, or all runs in or under a folder, sorted."""
     if not path.is_dir():
         raise InputError(f"{path}: not a folder; name a run, or a folder of runs")
     if Run(path).exists():
         return [path]
-    found = sorted(file.parent for file in path.rglob("config.toml") if (file.parent / "vocabulary.txt").is_file())
+    found = sorted(run for run in folders_below(path) if all((run / name).is_file() for name in _SIGNS))
     if not found:
         raise InputError(f"{path}: no run is in it; `asreader train` makes one")
     return found

@@ -22,6 +22,7 @@ from asreader.evaluation.ensembling import Aligned, Choice, Ensemble
 from asreader.evaluation.metrics import TOPS
 from asreader.evaluation.published import Published
 from asreader.evaluation.seeds import Setting, settings
+from asreader.files import folders_below
 
 BEST = 0.2
 """The part of all readers whose mean the paper reports beside the best one."""
@@ -73,7 +74,8 @@ class Draft:
 
 def find(folders: Sequence[Path]) -> list[Path]:
     """All runs in or under the folders that have predicted their validation data, sorted."""
-    found = sorted({path.parent.parent for folder in folders for path in folder.rglob("predictions/valid.jsonl")})
+    below = {run for folder in folders for run in folders_below(folder)}
+    found = sorted(run for run in below if (run / "predictions" / "valid.jsonl").is_file())
     if not found:
         names = ", ".join(map(str, folders))
         raise InputError(f"{names}: no run with predictions/valid.jsonl in it; train some, or name their folder")
