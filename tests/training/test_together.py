@@ -189,6 +189,18 @@ def test_a_reader_that_diverges_leaves_and_is_named(settings: Config, alone: lis
     assert_same(Run(tmp_path / "0"), alone[0])
 
 
+@pytest.mark.parametrize("question_at", ["before", "around"])
+def test_a_question_beside_its_document(settings: Config, tmp_path: Path, question_at: str) -> None:
+    asked = replace(settings, data=replace(settings.data, question_at=question_at, anonymise=0.3))
+    for own, run, place in zip(
+        group(asked, 2),
+        train_together(group(asked, 2), folders(tmp_path / "t", 2)),
+        folders(tmp_path / "a", 2),
+        strict=True,
+    ):
+        assert_same(loop.train(own, place), run)
+
+
 def test_what_cannot_be_stacked_is_trained_one_by_one(
     settings: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,7 +208,7 @@ def test_what_cannot_be_stacked_is_trained_one_by_one(
     for number, other in enumerate(
         (
             replace(once, reader={**once.reader, "layers": 2}),
-            replace(once, data=replace(once.data, question_at="before")),
+            replace(once, reader={**once.reader, "normalise": "candidates"}),
         )
     ):
         (run,) = train_together([other], [tmp_path / f"together{number}"])

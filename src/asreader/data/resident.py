@@ -17,7 +17,8 @@ from torch import Tensor
 from asreader.data.batching import Batcher
 from asreader.data.store import NO_ANSWER, Ragged, Store
 from asreader.data.strangers import Strangers
-from asreader.data.vocabulary import ENTITY, FIRST_ANONYMOUS_ROW, PADDING_ROW, UNKNOWN, Vocabulary
+from asreader.data.surroundings import Surroundings
+from asreader.data.vocabulary import ENTITY, FIRST_ANONYMOUS_ROW, PADDING_ROW, SEPARATOR_ROW, UNKNOWN, Vocabulary
 
 Numbers = NDArray[np.int32]
 Places = NDArray[np.int16]
@@ -70,10 +71,13 @@ class ReadersBatch:
     candidate_at: Int[Tensor, "N B T"]  # whose mention stands there, or NOBODY
     answers: Int[Tensor, "N B"]
     counted: Bool[Tensor, "N B"]  # False: a place that a short batch leaves empty, an answer without support
+    proper: Bool[Tensor, "N B T"] | None = None  # where the document itself stands, if the question is beside it
 
     @property
     def readable(self) -> Bool[Tensor, "N B T"]:
         """Where attention may go."""
+        if self.proper is not None:
+            return self.proper
         column = torch.arange(self.document.shape[-1], device=self.document.device)
         return column < self.document_lengths[..., None]
 
@@ -95,13 +99,14 @@ class Resident:
     candidate_at: Int[Tensor, " words"]
     answers: Int[Tensor, " examples"]
     supported: Bool[Tensor, " examples"]  # the answer is a candidate that stands in the document
-    document_lengths: NDArray[np.integer]  # on the host, where widths are chosen
+    document_lengths: NDArray[np.integer]  # of all that is read, on the host, where widths are chosen
     question_lengths: NDArray[np.integer]
     rare: NDArray[np.integer]  # how many distinct rows each example has that are not among the `frequent` ones
     frequent: int
     anonymous: int
     choices: int  # the largest number of candidates
     strangers: Strangers | None = None
+    beside: Surroundings | None = None
 
     def widths(self, numbers: NDArray[np.integer]) -> Widths:
         """Room for these examples, one batch in each row: few different widths, for each costs a captured graph.
@@ -142,15 +147,22 @@ class Resident:
             question = self.strangers.met(question, self.strangers.asked_at[asked_place], drawn)
         if dealt is not None:
             document, question = (_dealt_anew(rows, dealt) for rows in (document, question))
+        proper, read = None, lengths
+        if self.beside is not None:
+            document = self.beside.rows(document, question, lengths, asked)
+            place, proper = self.beside.place(lengths, asked, widths.document)
+            candidate_at = torch.where(proper, candidate_at.gather(2, place), NOBODY)
+            read = lengths + self.beside.added(asked)
         present = torch.arange(numbers.shape[1], device=numbers.device) < sizes[:, None]
         return ReadersBatch(
             document=document,
-            document_lengths=lengths,
+            document_lengths=read,
             question=question,
             question_lengths=asked,
             candidate_at=candidate_at,
             answers=self.answers[numbers],
             counted=present & self.supported[numbers],
+            proper=proper,
         )
 
 
@@ -164,8 +176,7 @@ def resident(
 ) -> Resident:
     """Encode a whole store once and put it on a device; raises Unfit where a batch depends on more than its examples'
     numbers, or where one candidate for each position is not enough."""
-    if question_at != "apart":
-        raise Unfit(f"data.question_at is {question_at}")
+    beside = None if question_at == "apart" else Surroundings.of(question_at)
     if anonymise and len(store.columns["phrases"]):
         raise Unfit("data.anonymise with candidates of several words")
     lengths, asked = np.asarray(store.lengths, np.int64), np.diff(store.questions.ends, prepend=0)
@@ -178,13 +189,14 @@ def resident(
         candidate_at=torch.from_numpy(columns.at).to(device),
         answers=torch.from_numpy(columns.answers).to(device),
         supported=torch.from_numpy(columns.supported).to(device),
-        document_lengths=lengths,
+        document_lengths=lengths if beside is None else lengths + beside.added(asked),
         question_lengths=asked,
         rare=rare_words(documents, lengths, questions, asked, frequent),
         frequent=int(frequent.sum()),
         anonymous=vocabulary.unknown + vocabulary.entities,
         choices=columns.choices,
         strangers=_strangers(anonymise, vocabulary, columns, device) if anonymise else None,
+        beside=beside,
     )
 
 
@@ -323,7 +335,7 @@ def _frequent(documents: Numbers, questions: Numbers, vocabulary: Vocabulary) ->
     counts = np.bincount(documents, minlength=vocabulary.size) + np.bincount(questions, minlength=vocabulary.size)
     frequent = np.zeros(vocabulary.size, np.bool_)
     frequent[np.argsort(-counts, kind="stable")[:FREQUENT]] = True
-    frequent[PADDING_ROW] = True
+    frequent[[PADDING_ROW, SEPARATOR_ROW]] = True
     for pool in (vocabulary.unknown_rows, vocabulary.entity_rows):
         frequent[pool.start : pool.stop] = True
     return frequent

@@ -147,7 +147,7 @@ def _material(settings: Sequence[Config], runs: Sequence[Run], *, resume: bool) 
         raise InputError("the runs have different vocabularies; go on with each alone")
     held = resident(store, words, device=device, question_at=data.question_at, anonymise=data.anonymise)
     try:
-        valid_held = resident(valid, words, device=device) if valid is not None else None
+        valid_held = resident(valid, words, device=device, question_at=data.question_at) if valid is not None else None
     except Unfit as reason:
         say(f"readers are validated one after the other: {reason}")
         valid_held = None
