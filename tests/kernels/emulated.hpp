@@ -31,6 +31,12 @@ inline uint2 make_uint2(u32 x, u32 y) { return {x, y}; }
 inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
+inline u32 __float_as_uint(float value) { u32 bits; memcpy(&bits, &value, 4); return bits; }
+inline u32 __byte_perm(u32 first, u32 second, u32 which) {
+    u32 out = 0;
+    for (int i = 0; i < 4; i++) out |= (u32)(((u64)second << 32 | first) >> (which >> 4 * i & 7) * 8 & 255) << 8 * i;
+    return out;
+}
 inline float __uint_as_float(u32 bits) { float value; memcpy(&value, &bits, 4); return value; }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __expf(float x) { return expf(x); }
@@ -52,7 +58,7 @@ struct Thread {
     std::unique_ptr<char[]> stack;
     struct { u32 x; } thread, block;
     u32 rank;
-    int copies = 0;                            // on their way to it
+    int copies = 0, stores = 0;                // on their way to it, or from it
     std::vector<Product> open;
     std::vector<std::vector<Product>> begun;   // by commits
     u32 commits = 0;
@@ -229,6 +235,7 @@ inline void await(u32 barrier, u32 turn) {
     emulated::Barrier& own = emulated::barriers.at(barrier);
     while (own.turn == turn) own.waiting.push_back(emulated::now), emulated::rest();
 }
+inline void four_warps_meet(int group) { emulated::gather((u64)(4 + group) << 40 | emulated::now->rank, 128); }
 inline void meet() { emulated::gather((u64)3 << 40, emulated::threads.size()); }
 inline void show_tensor_cores() {}
 
@@ -262,6 +269,15 @@ inline void fetched() {
     while (emulated::now->copies) emulated::ready.push_back(emulated::now), emulated::rest();
 }
 inline void foresee(const void*, u32) {}
+inline void store_all(void* to, u32 from, u32 bytes) {
+    emulated::Thread* own = emulated::now;
+    own->stores++;
+    emulated::travelling.push_back([=] { memcpy(to, emulated::at(from, bytes), bytes), own->stores--; });
+}
+inline void all_stored() {
+    while (emulated::now->stores) emulated::ready.push_back(emulated::now), emulated::rest();
+}
+inline void all_read() { all_stored(); }
 
 inline void begin_products() {}
 inline void multiply(float (&sum)[ACCUMULATORS], const u32 (&left)[4], u64 right, int add) {

@@ -57,5 +57,6 @@ def test_sums_of_places(places: int, words: int, columns: int) -> None:
     for r in range(4):
         for place, word in enumerate(where.index[r // 2].flatten().tolist()):
             expected[r // 2, word, r % 2] += values[r, place]
-    torch.testing.assert_close(segments.summed(values, where.sorted_by_word()), expected, rtol=1e-5, atol=1e-5)
+    found = segments.summed(values, where.sorted_by_word(), torch.zeros_like(expected))
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(summed_plainly(values, where.index.flatten(1), words + 3), expected)

@@ -29,7 +29,7 @@ NOBODY = -1
 WIDTH_STEP = 32
 """Documents are padded to a multiple of this, so that few shapes occur."""
 
-WORDS_STEP = 1024
+WORDS_STEP = 512
 """The room for distinct words is a multiple of this."""
 
 FREQUENT = 1024

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-KEPT = 5
-"""Numbers that `many_gru.cu` keeps for each unit and step; `few_gru.cu` keeps four."""
+KEPT = 4
+"""Numbers that are kept for each unit and step."""
 FEW = {64: (4,), 128: (8, 4), 192: (4,), 256: (8, 4), 320: (5,), 384: (8, 6)}
 """Hidden size -> blocks of a cluster; each keeps 16 to 64 units of the state, whose weights fill its registers."""
 MANY = {64: (64, 4, 12), 128: (128, 8, 24), 192: (64, 12, 8), 256: (128, 12, 16), 320: (64, 12, 4), 384: (128, 12, 12)}
@@ -62,10 +62,7 @@ def forward(
     shape = _shape(recurrences, batch, hidden, table.device)
     states = table.new_empty(recurrences, steps + 2, batch, hidden)
     states[:, 0], states[:, -1] = 0, 0
-    if shape.many:
-        size = (recurrences, steps, shape.chunks * shape.width, KEPT * hidden)
-    else:
-        size = (recurrences, steps, batch, 4 * hidden)
+    size = (recurrences, steps, shape.chunks * shape.width if shape.many else batch, KEPT * hidden)
     kept = table.new_empty(size if keep else (1,))
     arguments: list[Tensor | int] = [
         table,
@@ -135,8 +132,9 @@ def _many_room(name: str, shape: Shape) -> int:
     units, _, _ = MANY[shape.hidden]
     line, tile = shape.width * 16 + 16, 64 * 16 * 2
     if name == "gru_forward":
-        steps = shape.hidden // 16 - MANY[shape.hidden][1]
-        return (2 * shape.hidden + 3 * units) // 8 * line + units // 64 * 3 * steps * tile + shape.width * 4 + 16
+        steps, groups = shape.hidden // 16 - MANY[shape.hidden][1], units // 64
+        notes = KEPT * units * shape.width * 2
+        return 2 * shape.hidden // 8 * line + notes + groups * 3 * steps * tile + shape.width * 4 + 32
     steps, shares = 3 * units // 16 - MANY[shape.hidden][2], 2 * (shape.blocks - 1) * units * shape.width * 2
     return 5 * units // 8 * line + shares + units // 64 * shape.blocks * steps * tile + shape.width * 4 + 16
 

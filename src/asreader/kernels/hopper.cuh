@@ -54,6 +54,8 @@ __device__ __forceinline__ void await(u32 barrier, u32 phase) {
                      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
                      : "=r"(done) : "r"(barrier), "r"(phase) : "memory");
 }
+// All four warps of a group are there.
+__device__ __forceinline__ void four_warps_meet(int group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
 // All blocks of the cluster are there: before the first byte is sent, and before a block that may be sent to ends.
 __device__ __forceinline__ void meet() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -62,6 +64,14 @@ __device__ __forceinline__ void meet() {
 }
 // Tensor cores read shared memory past the ordinary path: what was stored must be made visible to them.
 __device__ __forceinline__ void show_tensor_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// From shared memory to memory, by a thread that waits until all it has told so has been read, or is there.
+__device__ __forceinline__ void store_all(void* to, u32 from, u32 bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+__device__ __forceinline__ void all_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+__device__ __forceinline__ void all_stored() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
 // 8 x 8 blocks between a tile, where a sequence's 8 units lie side by side, and threads that hold one unit's sequences.
 __device__ __forceinline__ void take_two(u32 (&out)[2], u32 address) {

@@ -3,9 +3,10 @@
 // Block `rank` owns U = H / CS units, a warp 16 of them, for which it multiplies the rows of all three gates: so a thread
 // finds reset, update and new of the same unit and sequence in its own registers. Of the weights so many live in registers
 // as fit, the others in shared memory (FORWARD_HELD, BACKWARD_HELD). Forward, a warp multiplies with the whole state before,
-// writes its new units as a tile the tensor cores can read, and copies them to the other blocks. Backward, every block
-// multiplies its own gates' gradients with the transposed weights and hands each other block its share of the sums, thread
-// to thread. What the forward pass keeps for the backward one is kept as the threads hold it.
+// first with the part that its own block has made, while the others' is on its way; it writes its new units as a tile the
+// tensor cores can read, and copies them to the other blocks. Backward, every block multiplies its own gates' gradients with
+// the transposed weights and hands each other block its share of the sums, thread to thread. What the forward pass keeps for
+// the backward one is kept as the threads hold it.
 
 #define GROUPS (U / 64)                        // warpgroups of a block
 #define WARPS (4 * GROUPS)
@@ -17,7 +18,7 @@
 #define SHARE (U * NB * 2)                     // bytes of sums that a block hands to another
 #define FORWARD_STEPS (H / 16)
 #define BACKWARD_STEPS (3 * U / 16)
-#define KEPT 5                                 // numbers kept for each unit
+#define KEPT 4                                 // numbers kept for each unit; the last is two gates in a byte each
 #if NB == 8
 typedef uint2 Run;
 #else
@@ -26,7 +27,9 @@ typedef uint4 Run;
 #define RUNS ((NB + 15) / 16)                  // a thread's NB / 2 numbers are so many Runs
 #define MOVES ((NB + 15) / 16)                 // in which a warp moves its units of all sequences
 
-__device__ __forceinline__ float quick_sigmoid(float x) { return fmaf(quick_tanh(0.5f * x), 0.5f, 0.5f); }
+// sigmoid(2 x): weights and inputs of the gates that need it come halved, which costs them nothing.
+__device__ __forceinline__ float sigmoid_of_twice(float x) { return fmaf(quick_tanh(x), 0.5f, 0.5f); }
+__device__ __forceinline__ bf16 halved(bf16 x) { return (x & 0x7f80) > 0x80 ? x - 0x80 : x & 0x8000; }
 __device__ __forceinline__ u32 word(const uint4& four, int i) { return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w; }
 __device__ __forceinline__ u32 word(const uint2& two, int i) { return i ? two.y : two.x; }
 __device__ __forceinline__ void collect(uint4& out, const u32* in) { out = make_uint4(in[0], in[1], in[2], in[3]); }
@@ -43,42 +46,50 @@ __device__ __forceinline__ u64 tile_descriptor(u32 address) {
 __device__ __forceinline__ u64 weight_descriptor(u32 address) {
     return (u64)((address & 0x3ffff) >> 4) | (u64)(1024 >> 4) << 16 | (u64)(128 >> 4) << 32;
 }
-// The weights of a warpgroup's TILES tiles of STEPS products: the first HELD products' in registers, the others' in
-// shared memory. `at(tile, row, k)` is where the element of weights lies.
-template <int TILES, int STEPS, int HELD, class At>
-__device__ __forceinline__ void load_weights(u32 (&held)[TILES][HELD][4], unsigned char* shared, const bf16* weights, At at) {
+// Of STEPS products the weights of HELD are in registers, those of the others in shared memory, evenly mixed: while some are
+// read from there, others are used. So many of those before product k are in registers:
+template <int STEPS, int HELD>
+__device__ __forceinline__ constexpr int held_before(int k) { return k * HELD / STEPS; }
+template <int STEPS, int HELD>
+__device__ __forceinline__ constexpr bool is_held(int k) { return held_before<STEPS, HELD>(k + 1) > held_before<STEPS, HELD>(k); }
+
+// The weights of a warpgroup's TILES tiles: `weight(tile, row, n)`, product k being that of numbers 16 k to 16 k + 15.
+template <int TILES, int STEPS, int HELD, class Weight>
+__device__ __forceinline__ void load_weights(u32 (&held)[TILES][HELD][4], unsigned char* shared, Weight weight) {
     const int lane = threadIdx.x & 31, in_group = threadIdx.x & 127, row = (in_group >> 5) * 16 + (lane >> 2), column = (lane & 3) * 2;
 #pragma unroll
     for (int tile = 0; tile < TILES; tile++)
 #pragma unroll
-        for (int k = 0; k < HELD; k++)
+        for (int k = 0; k < STEPS; k++) {
+            const int before = held_before<STEPS, HELD>(k);
+            if (is_held<STEPS, HELD>(k)) {
 #pragma unroll
-            for (int part = 0; part < 4; part++) {
-                const int m = row + (part & 1) * 8, n = k * 16 + column + (part >> 1) * 8;
-                held[tile][k][part] = (u32)weights[at(tile, m, n)] | (u32)weights[at(tile, m, n + 1)] << 16;
-            }
-    for (int tile = 0; tile < TILES; tile++)
-        for (int k = HELD; k < STEPS; k++)
-            for (int place = in_group; place < 1024; place += 128) {
-                const int m = place & 63, n = place >> 6;
-                bf16* to = (bf16*)(shared + (tile * (STEPS - HELD) + k - HELD) * WEIGHT_TILE + (n >> 3) * 1024 + (m >> 3) * 128 + (m & 7) * 16 + (n & 7) * 2);
-                *to = weights[at(tile, m, k * 16 + n)];
-            }
+                for (int part = 0; part < 4; part++) {
+                    const int m = row + (part & 1) * 8, n = k * 16 + column + (part >> 1) * 8;
+                    held[tile][before < HELD ? before : 0][part] = (u32)weight(tile, m, n) | (u32)weight(tile, m, n + 1) << 16;
+                }
+            } else
+                for (int place = in_group; place < 1024; place += 128) {
+                    const int m = place & 63, n = place >> 6;
+                    bf16* to = (bf16*)(shared + (tile * (STEPS - HELD) + k - before) * WEIGHT_TILE + (n >> 3) * 1024 + (m >> 3) * 128 + (m & 7) * 16 + (n & 7) * 2);
+                    *to = weight(tile, m, k * 16 + n);
+                }
+        }
 }
-// The products of tiles FROM to TO - 1. Weights of both kinds are taken by turns, as long as there are: while some are read
-// from shared memory, others are used.
-template <int FROM, int TO, int STEPS, int HELD, int TILES>
-__device__ __forceinline__ void products(float (&sum)[TILES][ACCUMULATORS], const u32 (&held)[TILES][HELD][4], u32 shared, u32 tile_address) {
-    constexpr int BOTH = HELD < STEPS - HELD ? HELD : STEPS - HELD;
+// Products BEGIN to END - 1 of tiles FROM to TO - 1; `at(k)` is the address of the other factor's tile. Tensor cores make a warp
+// wait that gives them more than they can take: what it does `beside(k)`, when it has given them product k, costs nothing.
+template <int FROM, int TO, int BEGIN, int END, int STEPS, int HELD, int TILES, class At, class Beside>
+__device__ __forceinline__ void products(float (&sum)[TILES][ACCUMULATORS], const u32 (&held)[TILES][HELD][4], u32 shared, At at, Beside beside) {
     begin_products();
 #pragma unroll
-    for (int i = 0; i < STEPS; i++) {
-        const int k = i < 2 * BOTH ? (i & 1 ? HELD + i / 2 : i / 2) : HELD > BOTH ? i - BOTH : i;
-        const u64 right = tile_descriptor(tile_address + k * 2 * LINE);
+    for (int k = BEGIN; k < END; k++) {
+        const int before = held_before<STEPS, HELD>(k);
+        const u64 right = tile_descriptor(at(k));
 #pragma unroll
         for (int tile = FROM; tile < TO; tile++)
-            if (k < HELD) multiply(sum[tile], held[tile][k < HELD ? k : 0], right, i > 0);
-            else multiply_shared(sum[tile], weight_descriptor(shared + (tile * (STEPS - HELD) + k - HELD) * WEIGHT_TILE), right, i > 0);
+            if (is_held<STEPS, HELD>(k)) multiply(sum[tile], held[tile][before < HELD ? before : 0], right, k > 0);
+            else multiply_shared(sum[tile], weight_descriptor(shared + (tile * (STEPS - HELD) + k - before) * WEIGHT_TILE), right, k > 0);
+        beside(k);
     }
     commit_products();
 }
@@ -93,6 +104,19 @@ __device__ __forceinline__ void products_done(float (&sum)[TILES][ACCUMULATORS])
 }
 
 #define NOTES (KEPT * RUNS * THREADS)          // Runs that a block keeps of a step
+#define PAGE (KEPT * RUNS * 32)                // and a warp
+
+// Two numbers between 0 and 1 of two sequences, in a byte each. Added to 2^23 a float's last byte is its number.
+__device__ __forceinline__ u32 in_bytes(float reset, float update, float second_reset, float second_update) {
+    const float numbers[4] = {reset, update, second_reset, second_update};
+    u32 bits[4];
+    for (int i = 0; i < 4; i++) bits[i] = __float_as_uint(fmaf(numbers[i], 255.0f, 8388608.0f));
+    return __byte_perm(__byte_perm(bits[0], bits[1], 0x0040), __byte_perm(bits[2], bits[3], 0x0040), 0x5410);
+}
+__device__ __forceinline__ float of_byte(u32 bytes, int which) {
+    const float part = 1.0f / 255.0f;
+    return fmaf(__uint_as_float(__byte_perm(bytes, 0x4b000000u, 0x7440 + which)), part, -8388608.0f * part);
+}
 
 // Registers are full of weights: where anything lies is one pointer to the first step, and one number from step to step.
 struct Place {  // what a thread is in charge of
@@ -106,64 +130,70 @@ struct Place {  // what a thread is in charge of
     }
     __device__ int unit() const { return rank * U + warp * 16; }  // the first of the warp's
     __device__ u32 blocks() const { return (lane >> 3 & 1) * LINE + (lane & 7) * 16; }  // of 8 x 8, that lanes point at
-    __device__ long notes(int T, int t, int chunks) const {  // where a thread's of a step begin, in Runs
-        return (((r * T + t) * chunks + chunk) * CS + rank) * NOTES + threadIdx.x;
+    __device__ long notes(int T, int t, int chunks) const {  // where a warp's of a step begin, in Runs
+        return (((r * T + t) * chunks + chunk) * CS + rank) * NOTES + warp * PAGE;
     }
     __device__ int size(const int* lengths, int B) const {  // of the sequence whose number is the thread's
         return (int)threadIdx.x < count ? lengths[(r >> 1) * B + first + threadIdx.x] : 0;
     }
 };
 
+#define NEAR (U / 16)                          // products with what the block itself has made; the others come after
+#define PART (4 * PAGE * sizeof(Run))          // bytes that a warpgroup keeps of a step
+
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_forward(
     const bf16* table, const int* index, const bf16* weights, const float* biases, const int* lengths, bf16* states,
     unsigned char* kept, int rows, int T, int B, int chunks, int keep) {
     BLOCK_MEMORY(room);
     unsigned char* before = room;                          // two tiles of the whole state, by turns
-    unsigned char* given = before + 2 * TILE(H);           // three tiles of the gates' inputs
-    unsigned char* matrix = given + 3 * TILE(U);
+    unsigned char* given = before + 2 * TILE(H);           // a warp's inputs of three gates; then what it keeps, until that is stored
+    unsigned char* matrix = given + GROUPS * PART;
     int* sizes = (int*)(matrix + GROUPS * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE);
-    const u32 barriers = shared_address(sizes + NB);
+    const u32 near = shared_address(sizes + NB), far = near + 16;  // barriers of this block's units and the others', by turns
     const Place at(lengths, B, chunks);
     const int lane = at.lane, longest = at.longest, way = at.back ? -1 : 1, begin = at.back ? longest - 1 : 0;
 
     u32 held[3][FORWARD_HELD][4];
     matrix += at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE;
-    load_weights<3, FORWARD_STEPS, FORWARD_HELD>(held, matrix, weights, [&](int gate, int m, int n) {
-        return ((at.r * 3 + gate) * H + at.rank * U + at.group * 64 + m) * H + n;
+    load_weights<3, FORWARD_STEPS, FORWARD_HELD>(held, matrix, [&](int gate, int m, int n) {
+        const bf16 weight = weights[((at.r * 3 + gate) * H + at.rank * U + at.group * 64 + m) * H + (at.rank + n / U) % CS * U + n % U];
+        return gate < 2 ? halved(weight) : weight;
     });
-    for (int place = threadIdx.x; place < (2 * TILE(H) + 3 * TILE(U)) / 4; place += THREADS) ((u32*)room)[place] = 0;
+    for (int place = threadIdx.x; place < (int)(2 * TILE(H) + GROUPS * PART) / 4; place += THREADS) ((u32*)room)[place] = 0;
     if (threadIdx.x < NB) sizes[threadIdx.x] = at.size(lengths, B);
-    if (threadIdx.x < 2) prepare(barriers + 8 * threadIdx.x, WARPS);
+    if (threadIdx.x < 4) prepare(near + 8 * threadIdx.x, GROUPS);
     const float bias[2] = {biases[at.r * H + at.unit() + (lane >> 2)], biases[at.r * H + at.unit() + (lane >> 2) + 8]};
 
-    // Between tiles and memory a warp moves its own units, so that it waits for no other: 8 of one sequence by each lane.
-    const int sequence = lane >> 1, line = lane & 1;
-    const u32 piece = line * LINE + sequence * 16;
-    const bf16* inputs = table + ((at.r >> 1) * rows * 2 + at.back) * 3 * H + at.unit() + line * 8;
+    // Between tiles and memory a warpgroup moves its own units: 8 of one sequence by each thread, whole lines by 8 of them.
+    const int in_group = threadIdx.x & 127, sequence = in_group >> 3, line = in_group & 7;
+    const bf16* inputs = table + ((at.r >> 1) * rows * 2 + at.back) * 3 * H + at.rank * U + at.group * 64 + line * 8;
     const int* words = index + ((at.r >> 1) * T + begin) * B + at.first + sequence;
-    bf16* out = states + ((at.r * (T + 2) + begin + 1) * B + at.first + sequence) * H + at.unit() + line * 8;
-    Run* notebook = (Run*)kept + at.notes(T, begin, chunks);
+    bf16* out = states + ((at.r * (T + 2) + begin + 1) * B + at.first + sequence) * H + at.rank * U + at.group * 64 + line * 8;
     const int one_step = way * B, one_page = way * chunks * CS * NOTES;
+    const int number = at.warp & 3;                        // of the warp in its group
+    const bool storing = number == 3 && lane == 0;
+    Run* notebook = (Run*)kept + at.notes(T, begin, chunks) - number * PAGE;  // the group's
+    unsigned char* mine = given + at.warp * PAGE * sizeof(Run);
+    unsigned char* theirs = given + (at.group * 4 + line / 2) * PAGE * sizeof(Run) + line % 2 * LINE + sequence * 16;
     int row[MOVES];                                        // of the table, of what will be fetched next
     auto look_up = [&](int step) {
 #pragma unroll
         for (int move = 0; move < MOVES; move++)
             row[move] = step < longest && sequence + 16 * move < at.count ? words[step * one_step + 16 * move] : -1;
     };
-    auto fetch = [&]() {
+    auto fetch = [&](int gate) {
 #pragma unroll
         for (int move = 0; move < MOVES; move++) {
-            if (row[move] < 0) continue;
-            const bf16* from = inputs + (long)row[move] * (6 * H);
-            const u32 to = shared_address(given) + at.warp * OWN + piece + 256 * move;
-            for (int gate = 0; gate < 3; gate++) fetch_16(to + gate * TILE(U), from + gate * H);
+            unsigned char* to = theirs + gate * OWN + 256 * move;
+            if (row[move] >= 0) fetch_16(shared_address(to), inputs + (long)row[move] * (6 * H) + gate * H);
+            else if (sequence + 16 * move < NB) *(uint4*)to = make_uint4(0, 0, 0, 0);  // of no sequence
         }
     };
     auto store_state = [&](int turn, long places, bool zero) {
 #pragma unroll
         for (int move = 0; move < MOVES; move++) {
             if (sequence + 16 * move >= at.count) continue;
-            const uint4 value = *(const uint4*)(before + turn * TILE(H) + TILE(at.unit()) + piece + 256 * move);
+            const uint4 value = *(const uint4*)(before + turn * TILE(H) + TILE(at.rank * U + at.group * 64) + line * LINE + sequence * 16 + 256 * move);
             *(uint4*)(out + (places + 16 * move) * H) = zero ? make_uint4(0, 0, 0, 0) : value;
         }
     };
@@ -174,37 +204,54 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     __syncthreads();
     meet();
     look_up(0);
-    fetch();
 
     for (int step = 0; step < longest; step++) {
         const int t = begin + way * step, turn = step & 1;
-        if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);
-        products<0, 2, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), shared_address(before) + turn * TILE(H));
-        products<2, 3, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), shared_address(before) + turn * TILE(H));
-        look_up(step + 1);                                 // while tensor cores work
-        if (step) store_state(turn, (step - 1) * one_step, false);
+        const auto tile_of = [&](int k) {
+            const int block = k / NEAR;                    // after this one; the compiler knows it
+            const u32 rank = CS == 1 || block == 0 ? at.rank : (at.rank + block) % CS;
+            return shared_address(before) + turn * TILE(H) + rank * TILE(U) + k % NEAR * 2 * LINE;
+        };
+        const auto came = [&](u32 barriers) { if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1); };
+        came(near);
+        products<0, 3, 0, NEAR, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), tile_of, [&](int k) {
+            if (k == 0 && step) store_state(turn, (step - 1) * one_step, false);
+        });
+        if (keep && storing) all_read();                   // what was kept is on its way, its place free for inputs
+        four_warps_meet(at.group);
+        if (CS > 1) {
+            came(far);
+            products<0, 2, NEAR, FORWARD_STEPS, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), tile_of, [&](int k) {
+                if (k < NEAR + 3) fetch(k - NEAR);
+                if (k == NEAR + 3) look_up(step + 1);
+            });
+            products<2, 3, NEAR, FORWARD_STEPS, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), tile_of, [](int) {});
+        } else {
+            for (int gate = 0; gate < 3; gate++) fetch(gate);
+            look_up(step + 1);
+        }
         fetched();
-        __syncwarp();
-        const u32 its = shared_address(given) + at.warp * OWN + at.blocks();
-        products_done<0, 2, 1>(sum);
+        four_warps_meet(at.group);
+        const u32 its = shared_address(mine) + at.blocks();
+        products_done<0, 2, CS == 1 ? 0 : 1>(sum);
 #pragma unroll
         for (int j = 0; j < EIGHTS; j++)                   // reset and update, while the products for new are made
 #pragma unroll
             for (int gate = 0; gate < 2; gate++) {
                 u32 x[2];
-                take_two(x, its + gate * TILE(U) + j * 128);
+                take_two(x, its + gate * OWN + j * 128);
 #pragma unroll
-                for (int e = 0; e < 4; e++) sum[gate][4 * j + e] = quick_sigmoid(sum[gate][4 * j + e] + (e & 1 ? high(x[e >> 1]) : low(x[e >> 1])));
+                for (int e = 0; e < 4; e++) sum[gate][4 * j + e] = sigmoid_of_twice(fmaf(e & 1 ? high(x[e >> 1]) : low(x[e >> 1]), 0.5f, sum[gate][4 * j + e]));
             }
         products_done<2, 3, 0>(sum);
         u32 notes[KEPT][2 * EIGHTS];
-        const u32 mine = shared_address(before) + (turn ^ 1) * TILE(H) + TILE(at.unit());
+        const u32 fresh_tile = shared_address(before) + (turn ^ 1) * TILE(H) + TILE(at.unit());
 #pragma unroll
         for (int j = 0; j < EIGHTS; j++) {
             u32 x[2];
-            take_two(x, its + 2 * TILE(U) + j * 128);
+            take_two(x, its + 2 * OWN + j * 128);
             const int2 size = *(const int2*)(sizes + j * 8 + (lane & 3) * 2);
-            float note[KEPT][4];
+            float note[KEPT - 1][4];
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 const int half = e >> 1, place = 4 * j + e;
@@ -214,37 +261,42 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                 if (t < (e & 1 ? size.y : size.x)) state[j][e] = fmaf(update, apart, fresh);
                 const float to_new = (1 - update) * fmaf(-fresh, fresh, 1);
                 note[0][e] = to_new;
-                note[1][e] = apart * update * (1 - update);
-                note[2][e] = to_new * product * reset * (1 - reset);
-                note[3][e] = to_new * reset;
-                note[4][e] = update;
+                note[1][e] = apart * fmaf(-update, update, update);
+                note[2][e] = to_new * product * fmaf(-reset, reset, reset);
             }
-            for (int kind = 0; kind < KEPT; kind++)
-                for (int half = 0; half < 2; half++) notes[kind][2 * j + half] = paired(note[kind][2 * half], note[kind][2 * half + 1]);
-            put_two(mine + at.blocks() + j * 128, paired(state[j][0], state[j][1]), paired(state[j][2], state[j][3]));
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                for (int kind = 0; kind < KEPT - 1; kind++) notes[kind][2 * j + half] = paired(note[kind][2 * half], note[kind][2 * half + 1]);
+                const int place = 4 * j + 2 * half;
+                notes[KEPT - 1][2 * j + half] = in_bytes(sum[0][place], sum[1][place], sum[0][place + 1], sum[1][place + 1]);
+            }
+            put_two(fresh_tile + at.blocks() + j * 128, paired(state[j][0], state[j][1]), paired(state[j][2], state[j][3]));
         }
-        show_tensor_cores();
-        __syncwarp();
-        if (step + 1 < longest) {
-            const u32 barrier = barriers + 8 * (turn ^ 1);
-            if (lane == at.rank) arrive(barrier, (CS - 1) * OWN);
-            else if (lane < CS) give_all(in_block(mine, lane), mine, OWN, in_block(barrier, lane));
-        }
-        fetch();
         if (keep) {
-            Run* here = notebook + step * one_page;
 #pragma unroll
             for (int kind = 0; kind < KEPT; kind++)
 #pragma unroll
                 for (int run = 0; run < RUNS; run++) {
                     Run value;
                     collect(value, notes[kind] + run * PER_RUN);
-                    here[(kind * RUNS + run) * THREADS] = value;
+                    ((Run*)mine)[(kind * RUNS + run) * 32 + lane] = value;
                 }
         }
+        show_tensor_cores();
+        four_warps_meet(at.group);                         // from here on each warp has something to send
+        if (step + 1 < longest && lane == 0) {
+            const u32 turned = 8 * (turn ^ 1), tile = fresh_tile - TILE(number * 16);
+            if (number == 2) arrive(near + turned, 0), arrive(far + turned, (CS - 1) * TILE(64));
+            for (int other = number + 1; other < CS; other += 4) {
+                const u32 to = (at.rank + other) % CS;
+                give_all(in_block(tile, to), tile, TILE(64), in_block(far + turned, to));
+            }
+        }
+        if (keep && storing) store_all(notebook + step * one_page, shared_address(given) + at.group * PART, PART);
     }
     store_state(longest & 1, (longest - 1) * one_step, false);
     for (int t = longest; t < T; t++) store_state(longest & 1, (long)(t - begin) * B, at.back);  // beyond, the last state is handed on
+    if (keep && storing) all_stored();
     meet();
 }
 
@@ -272,8 +324,8 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     // Tile number i is block rank + i's share: so this block's own is always the first.
     u32 held[CS][BACKWARD_HELD][4];
     matrix += at.group * CS * (BACKWARD_STEPS - BACKWARD_HELD) * WEIGHT_TILE;
-    load_weights<CS, BACKWARD_STEPS, BACKWARD_HELD>(held, matrix, weights, [&](int tile, int m, int n) {
-        return ((at.r * 3 + n / U) * H + at.rank * U + n % U) * H + (at.rank + tile) % CS * U + at.group * 64 + m;
+    load_weights<CS, BACKWARD_STEPS, BACKWARD_HELD>(held, matrix, [&](int tile, int m, int n) {
+        return weights[((at.r * 3 + n / U) * H + at.rank * U + n % U) * H + (at.rank + tile) % CS * U + at.group * 64 + m];
     });
     for (int place = threadIdx.x; place < TILE(U) / 4; place += THREADS) ((u32*)outer)[place] = 0;
     if (threadIdx.x < 2) prepare(barriers + 8 * threadIdx.x, WARPS);
@@ -289,17 +341,18 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         for (int pass = 0; pass < PASSES; pass++)
             if (there(pass)) fetch_16(shared_address(outer) + piece_byte(pass), from + pass * AT_ONCE * H);
     };
+    auto store_gate = [&](int step, int gate, int pass, bool zero) {
+        if (!there(pass)) return;
+        bf16* here = result + ((long)(step * one_step) + pass * AT_ONCE) * (4 * H);
+        const uint4 value = *(const uint4*)(own + gate * TILE(U) + piece_byte(pass));
+        const int place = gate == 2 ? 0 : gate == 3 ? 3 : gate + 1;  // in memory: product, reset, update, new
+        *(uint4*)(here + place * H) = zero ? make_uint4(0, 0, 0, 0) : value;
+    };
     auto store_gates = [&](int step, bool zero) {
 #pragma unroll
-        for (int pass = 0; pass < PASSES; pass++) {
-            if (!there(pass)) continue;
-            bf16* here = result + ((long)(step * one_step) + pass * AT_ONCE) * (4 * H);
+        for (int pass = 0; pass < PASSES; pass++)
 #pragma unroll
-            for (int gate = 0; gate < 4; gate++) {         // in memory: product, reset, update, new
-                const uint4 value = *(const uint4*)(own + gate * TILE(U) + piece_byte(pass));
-                *(uint4*)(here + (gate == 2 ? 0 : gate == 3 ? 3 : gate + 1) * H) = zero ? make_uint4(0, 0, 0, 0) : value;
-            }
-        }
+            for (int gate = 0; gate < 4; gate++) store_gate(step, gate, pass, zero);
     };
     Run notes[KEPT][RUNS];
     auto recall = [&](int step) {
@@ -307,7 +360,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
 #pragma unroll
         for (int kind = 0; kind < KEPT; kind++)
 #pragma unroll
-            for (int run = 0; run < RUNS; run++) notes[kind][run] = here[(kind * RUNS + run) * THREADS];
+            for (int run = 0; run < RUNS; run++) notes[kind][run] = here[(kind * RUNS + run) * 32 + lane];
     };
     auto foresee_all = [&](int step) {
         if (step >= longest) return;
@@ -365,14 +418,15 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                     const bool real = t < (i ? size.y : size.x);
                     const float whole = total[2 * half + i];
                     used[i] = real ? whole : 0;
-                    carried[j][2 * half + i] = real ? whole * (i ? high(note[4]) : low(note[4])) : whole;
+                    carried[j][2 * half + i] = real ? whole * of_byte(note[3], 2 * i + 1) : whole;
                 }
-                const float product[2] = {used[0] * low(note[3]), used[1] * high(note[3])};
+                const float fresh[2] = {used[0] * low(note[0]), used[1] * high(note[0])};
+                const float product[2] = {fresh[0] * of_byte(note[3], 0), fresh[1] * of_byte(note[3], 2)};
                 bias_sum[half] += product[0] + product[1];
                 gate[0][half] = paired(used[0] * low(note[2]), used[1] * high(note[2]));
                 gate[1][half] = paired(used[0] * low(note[1]), used[1] * high(note[1]));
                 gate[2][half] = paired(product[0], product[1]);
-                gate[3][half] = paired(used[0] * low(note[0]), used[1] * high(note[0]));
+                gate[3][half] = paired(fresh[0], fresh[1]);
             }
             for (int number = 0; number < 4; number++)
                 put_two(shared_address(own) + number * TILE(U) + at.warp * OWN + at.blocks() + j * 128, gate[number][0], gate[number][1]);
@@ -384,12 +438,21 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
             break;
         }
         // First the other blocks' shares, which have a way to go; this block's own while they travel.
-        if (CS > 1) products<1, CS, BACKWARD_STEPS, BACKWARD_HELD>(sum, held, shared_address(matrix), shared_address(own));
-        products<0, 1, BACKWARD_STEPS, BACKWARD_HELD>(sum, held, shared_address(matrix), shared_address(own));
-        fetch(step + 1);                                   // while tensor cores work
-        foresee_all(step + AHEAD);
-        store_gates(step, false);
-        if (CS > 1) products_done<1, CS, 1>(sum);
+        const auto tile_of = [&](int k) { return shared_address(own) + k * 2 * LINE; };
+        const auto beside = [&](int k) {
+            constexpr int STORES = 4 * PASSES;
+            const int first = k * STORES / BACKWARD_STEPS, last = (k + 1) * STORES / BACKWARD_STEPS;
+            if (k == 0) fetch(step + 1);
+            if (k == 1) foresee_all(step + AHEAD);
+#pragma unroll
+            for (int number = first; number < last; number++) store_gate(step, number % 4, number / 4, false);
+        };
+        if (CS > 1) {
+            products<1, CS, 0, BACKWARD_STEPS, BACKWARD_STEPS, BACKWARD_HELD>(sum, held, shared_address(matrix), tile_of, beside);
+            products<0, 1, 0, BACKWARD_STEPS, BACKWARD_STEPS, BACKWARD_HELD>(sum, held, shared_address(matrix), tile_of, [](int) {});
+            products_done<1, CS, 1>(sum);
+        } else
+            products<0, 1, 0, BACKWARD_STEPS, BACKWARD_STEPS, BACKWARD_HELD>(sum, held, shared_address(matrix), tile_of, beside);
         const u32 barrier = barriers + 8 * (turn ^ 1);
 #pragma unroll
         for (int tile = 1; tile < CS; tile++) {
@@ -406,10 +469,10 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         recall(step + 1);
         fetched();
         products_done<0, 1, 0>(sum);
+        __syncwarp();
+        if (lane == 0) arrive(barrier, (CS - 1) * SHARE / WARPS);  // what the gates have written may be written anew
 #pragma unroll
         for (int i = 0; i < ACCUMULATORS; i++) carried[i / 4][i % 4] += sum[0][i];
-        __syncwarp();
-        if (lane == 0) arrive(barrier, (CS - 1) * SHARE / WARPS);
     }
     for (int half = 0; half < 2; half++) {
         float whole = bias_sum[half];

@@ -47,7 +47,7 @@ def run(*given: Given) -> tuple[Float[Tensor, "R _ B H"], ...]:
             )
             for own in given
         )
-    leaves = [part for own in given for part in (own.table, own.weights.to(table.dtype), own.biases.float())]
+    leaves = [part for own in given for part in (own.table, own.weights, own.biases.float())]
     states: tuple[Tensor, ...] = _Recurrences.apply(  # type: ignore[no-untyped-call]
         way, [own.places for own in given], [own.lengths.int().contiguous() for own in given], *leaves
     )
@@ -107,7 +107,8 @@ class _Recurrences(torch.autograd.Function):
     """A way's two kernels, and the large products and sums that turn their result into gradients.
 
     `way.backward` returns gradients at the recurrent products of new, reset and update and at the input of new, and
-    the sums of the first over places.
+    the sums of the first over places. Weights come in the precision in which they are kept, and so do their gradients
+    go.
     """
 
     @staticmethod
@@ -116,17 +117,24 @@ class _Recurrences(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         learning = any(context.needs_input_grad)
         parts = [tensor.contiguous() for tensor in leaves]
-        found = _beside_each_other(
-            [
-                partial(way.forward, table, where.index.contiguous(), weights, biases, own, learning)
-                for where, own, table, weights, biases in zip(
-                    places, lengths, parts[::3], parts[1::3], parts[2::3], strict=True
-                )
-            ],
-            parts[0].device,
-        )
-        context.way, context.places, context.count = way, places, len(places)
-        context.save_for_backward(*parts[1::3], *lengths, *(part for pair in zip(*found, strict=True) for part in pair))
+        tables, biases = parts[::3], parts[2::3]
+        weights = [own.to(tables[0].dtype) for own in parts[1::3]]
+        found: list[tuple[Tensor, Tensor]] = []
+
+        def read(first: int, last: int) -> None:
+            for place in range(first, last):
+                given = (tables[place], places[place].index.contiguous(), weights[place], biases[place], lengths[place])
+                found.append(way.forward(*given, learning))
+
+        def get_ready() -> None:
+            read(1, len(places))
+            if learning:
+                context.sums = [own.sums(table) for own, table in zip(places, tables, strict=True)]
+
+        # What a backward pass needs of the words alone is made where the long recurrence leaves the device unused.
+        _beside_each_other([lambda: read(0, 1), get_ready], tables[0].device)
+        context.way, context.count, context.dtype = way, len(places), parts[1].dtype
+        context.save_for_backward(*weights, *lengths, *(part for pair in zip(*found, strict=True) for part in pair))
         return tuple(states[:, 1:-1] for states, _ in found)
 
     @staticmethod
@@ -143,13 +151,12 @@ class _Recurrences(torch.autograd.Function):
         hidden = states[0].shape[-1]
 
         def to_weights() -> list[Tensor]:
-            return [_to_weights(out, met, hidden) for (out, _), met in zip(found, states, strict=True)]
+            return [
+                _to_weights(out, met, hidden).to(context.dtype) for (out, _), met in zip(found, states, strict=True)
+            ]
 
         def to_tables() -> list[Tensor]:
-            return [
-                places.summed(out[..., hidden:].flatten(1, 2))
-                for (out, _), places in zip(found, context.places, strict=True)
-            ]
+            return [sums(out[..., hidden:].flatten(1, 2)) for (out, _), sums in zip(found, context.sums, strict=True)]
 
         # Products keep the tensor cores busy, sums the memory.
         tables, products = _beside_each_other([to_tables, to_weights], weights[0].device)
@@ -161,13 +168,24 @@ def _to_weights(
     out: Float[Tensor, "R T B four_H"], states: Float[Tensor, "R T_and_two B H"], hidden: int
 ) -> Float[Tensor, "R gates H"]:
     """Gradients of the recurrent weights: of each gate with the state it met, one row before, or one behind."""
-    at_products = out[..., : 3 * hidden].flatten(1, 2).transpose(1, 2)
-    found = out.new_empty(len(out), 3 * hidden, hidden)
+    new, resets_and_updates = out.flatten(1, 2)[..., : 3 * hidden].transpose(1, 2).split([hidden, 2 * hidden], dim=1)
+    found = out.new_empty(len(out), 3 * hidden, hidden, dtype=torch.float32)
     for backwards in (0, 1):
         met = states[backwards::2, 2 * backwards : states.shape[1] - 2 + 2 * backwards].flatten(1, 2)
-        new, reset, update = torch.bmm(at_products[backwards::2], met).split(hidden, dim=1)
-        torch.cat([reset, update, new], dim=1, out=found[backwards::2])
+        product(resets_and_updates[backwards::2], met, found[backwards::2, : 2 * hidden])
+        product(new[backwards::2], met, found[backwards::2, 2 * hidden :])
     return found
+
+
+def product(
+    left: Float[Tensor, "R I K"], right: Float[Tensor, "R K J"], out: Float[Tensor, "R I J"] | None = None
+) -> Float[Tensor, "R I J"]:
+    """A batched product in float32, whatever precision its factors have."""
+    if left.dtype == torch.float32:
+        return torch.bmm(left, right, out=out)
+    if left.device.type == "cuda":
+        return torch.bmm(left, right, out_dtype=torch.float32, out=out)
+    return torch.bmm(left.float(), right.float(), out=out)
 
 
 def _beside_each_other(work: Sequence[Callable[[], _Found]], device: torch.device) -> list[_Found]:

@@ -20,13 +20,14 @@ from asreader.kernels.words import Sorted
 CHUNK = 32
 
 
-def summed(values: Float[Tensor, "R places columns"], words: Sorted) -> Float[Tensor, "N room D columns"]:
-    """The sum of each word's values, from places in the order of their words."""
+def summed(
+    values: Float[Tensor, "R places columns"], words: Sorted, sums: Float[Tensor, "N room D columns"]
+) -> Float[Tensor, "N room D columns"]:
+    """The sum of each word's values, from places in the order of their words, put into `sums`, which must be zero."""
     recurrences, places, columns = values.shape
     room, chunks = words.ends.shape[1], triton.cdiv(places, CHUNK)
     block = min(128, max(16, triton.next_power_of_2(columns)))
     together = recurrences // len(words.numbers)
-    sums = values.new_zeros(len(words.numbers), room, together, columns)
     edges = torch.empty(recurrences, chunks, 2, columns, device=values.device)
     sizes = (together, places, room, columns)
     precision = "ieee" if values.dtype == torch.float32 else None

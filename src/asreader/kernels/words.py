@@ -7,8 +7,9 @@ for distinct words is given, and what is not used of it counts as nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -39,16 +40,16 @@ class Places:
         index = torch.arange(steps * batch, dtype=torch.int32, device=device).view(1, steps, batch)
         return cls(index.expand(readers, -1, -1).contiguous(), steps * batch, everywhere=True)
 
-    def summed(self, values: Float[Tensor, "R places columns"]) -> Float[Tensor, "N room D columns"]:
-        """The sums of each word's values; of R = N D recurrences each D in a row have the places of one batch."""
-        together = len(values) // len(self.index)
-        if self.everywhere:
-            return _side_by_side(values, together)
-        if values.device.type == "cuda":
+    def sums(self, like: Float[Tensor, "N room D columns"]) -> Callable[[Tensor], Tensor]:
+        """What adds up each word's values, which come as [R, places, columns] and go as `like`, with all done that can
+        be done before they come: of R = N D recurrences each D in a row have the places of one batch."""
+        if self.everywhere:  # nothing to add: the same numbers, as they lie
+            return lambda values: values.unflatten(0, (-1, like.shape[2])).transpose(1, 2)
+        if like.device.type == "cuda":
             from asreader.kernels import segments
 
-            return segments.summed(values, self.sorted_by_word())
-        return summed_plainly(values, self.index.flatten(1), self.room)
+            return partial(segments.summed, words=self.sorted_by_word(), sums=torch.zeros_like(like))
+        return partial(summed_plainly, index=self.index.flatten(1), room=self.room)
 
     def sorted_by_word(self) -> Sorted:
         """Places of equal words side by side, in the order in which they were."""
@@ -64,15 +65,12 @@ class Places:
 def summed_plainly(
     values: Float[Tensor, "R places columns"], index: Int[Tensor, "N places"], room: int
 ) -> Float[Tensor, "N room D columns"]:
-    """The definition of `Places.summed`."""
+    """The definition of `Places.sums`."""
     together = len(values) // len(index)
     sums = values.new_zeros(len(values), room, values.shape[2], dtype=torch.float32)
     place = index.repeat_interleave(together, dim=0).long()[..., None].expand_as(values)
-    return _side_by_side(sums.scatter_add_(1, place, values.float()).to(values.dtype), together)
-
-
-def _side_by_side(values: Float[Tensor, "R room columns"], together: int) -> Float[Tensor, "N room D columns"]:
-    return values.reshape(-1, together, *values.shape[1:]).transpose(1, 2).contiguous()
+    whole = sums.scatter_add_(1, place, values.float()).to(values.dtype)
+    return whole.view(-1, together, *whole.shape[1:]).transpose(1, 2).contiguous()
 
 
 @dataclass(frozen=True)

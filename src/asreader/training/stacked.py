@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from asreader.data.resident import ReadersBatch
 from asreader.kernels import recurrence
 from asreader.kernels.dropout import dropped
+from asreader.kernels.recurrence import product
 from asreader.kernels.words import DistinctWords, Places, distinct
 
 _DIRECTIONS = ("", "_reverse")
@@ -163,8 +164,7 @@ def _scores(
         _given(weights.question, asked_at, places, batch.question_lengths),
     )
     states, asked = states.unflatten(0, (-1, 2)), asked.unflatten(0, (-1, 2))
-    # Each direction has read the whole question at its own end; padding hands the state on unchanged.
-    whole = torch.stack([asked[:, 0, -1], asked[:, 1, 0]], dim=1)
+    whole: Tensor = _Ended.apply(asked)  # type: ignore[no-untyped-call]
     scores: Tensor = _Pointed.apply(states, lesson.dropped(whole, 2))  # type: ignore[no-untyped-call]
     return scores
 
@@ -180,7 +180,7 @@ def _given(
     return recurrence.Given(
         table=table,
         places=places,
-        weights=encoders.recurrent.flatten(0, 1).to(vectors.dtype),
+        weights=encoders.recurrent.flatten(0, 1),
         biases=encoders.recurrent_biases.flatten(0, 1)[:, 2 * hidden :],
         lengths=lengths,
     )
@@ -191,13 +191,28 @@ class _Placed(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, vectors: Float[Tensor, "N W E"], places: Places) -> Float[Tensor, "N places E"]:
-        context.places = places
+        context.places, context.shape = places, vectors.shape
         reader = torch.arange(len(vectors), device=vectors.device)[:, None]
         return vectors[reader, places.index.flatten(1).long()]
 
     @staticmethod
     def backward(context: Any, gradient: Float[Tensor, "N places E"]) -> tuple[Float[Tensor, "N W E"], None]:
-        return context.places.summed(gradient)[:, :, 0], None
+        return context.places.sums(gradient.new_empty(context.shape)[:, :, None])(gradient)[:, :, 0], None
+
+
+class _Ended(torch.autograd.Function):
+    """States -> each direction's when it has read everything, at its own end; padding hands a state on unchanged."""
+
+    @staticmethod
+    def forward(context: Any, states: Float[Tensor, "N D T B H"]) -> Float[Tensor, "N D B H"]:
+        context.shape = states.shape
+        return torch.stack([states[:, 0, -1], states[:, 1, 0]], dim=1)
+
+    @staticmethod
+    def backward(context: Any, gradient: Float[Tensor, "N D B H"]) -> Float[Tensor, "N D T B H"]:
+        whole = gradient.new_zeros(context.shape)
+        whole[:, 0, -1], whole[:, 1, 0] = gradient.unbind(dim=1)
+        return whole
 
 
 class _Projected(torch.autograd.Function):
@@ -221,10 +236,18 @@ class _Projected(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, gradient: Float[Tensor, "N W D gates"]) -> tuple[Tensor, Tensor, Tensor]:
         vectors, both = context.saved_tensors
-        whole = gradient.flatten(2)
-        to_weights = _product(whole.transpose(1, 2), vectors).view(-1, *gradient.shape[2:], vectors.shape[2])
-        to_biases = whole.sum(dim=1, dtype=torch.float32).view(-1, *gradient.shape[2:])
-        return torch.bmm(whole, both), to_weights, to_biases
+        to_biases = gradient.sum(dim=1, dtype=torch.float32)
+        if gradient.is_contiguous():
+            whole = gradient.flatten(2)
+            to_weights = product(whole.transpose(1, 2), vectors).view(-1, *gradient.shape[2:], vectors.shape[2])
+            return torch.bmm(whole, both), to_weights, to_biases
+        # Directions lie apart: bringing them together would cost more than one more product.
+        weights = both.unflatten(1, gradient.shape[2:])
+        to_weights = torch.empty(weights.shape, device=vectors.device)
+        for direction, own in enumerate(gradient.unbind(dim=2)):
+            product(own.transpose(1, 2), vectors, to_weights[:, direction])
+        forth, back = (product(own, weights[:, direction]) for direction, own in enumerate(gradient.unbind(dim=2)))
+        return (forth + back).to(vectors.dtype), to_weights, to_biases
 
 
 class _Pointed(torch.autograd.Function):
@@ -240,7 +263,7 @@ class _Pointed(torch.autograd.Function):
     ) -> Float[Tensor, "N B T"]:
         context.save_for_backward(states, question)
         readers, directions, steps, batch, _ = states.shape
-        products = _product(states.flatten(2, 3).flatten(0, 1), question.flatten(0, 1).transpose(1, 2))
+        products = product(states.flatten(2, 3).flatten(0, 1), question.flatten(0, 1).transpose(1, 2))
         own = products.view(readers, directions, steps, batch, batch).diagonal(dim1=3, dim2=4)
         return own.sum(dim=1).transpose(1, 2)
 
@@ -252,17 +275,8 @@ class _Pointed(torch.autograd.Function):
         own.diagonal(dim1=3, dim2=4).copy_(gradient.transpose(1, 2)[:, None])
         own = own.view(readers * directions, steps * batch, batch)
         to_states = torch.bmm(own, question.flatten(0, 1)).view(readers, directions, steps, batch, hidden)
-        to_question = _product(own.transpose(1, 2), states.flatten(2, 3).flatten(0, 1))
+        to_question = product(own.transpose(1, 2), states.flatten(2, 3).flatten(0, 1))
         return to_states, to_question.view(question.shape).to(question.dtype)
-
-
-def _product(left: Float[Tensor, "R I K"], right: Float[Tensor, "R K J"]) -> Float[Tensor, "R I J"]:
-    """A batched product in float32, whatever precision its factors have."""
-    if left.dtype == torch.float32:
-        return torch.bmm(left, right)
-    if left.device.type == "cuda":
-        return torch.bmm(left, right, out_dtype=torch.float32)
-    return torch.bmm(left.float(), right.float())
 
 
 def _gru_names(encoder: str, direction: str) -> list[str]:
