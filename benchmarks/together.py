@@ -30,7 +30,7 @@ from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.kernels import recurrence
 from asreader.readers import build
 from asreader.training.stacked import Stack
-from asreader.training.stacked_step import Moments, Recipe, Step
+from asreader.training.stacked_step import Moments, Recipe, Step, let_memory_grow
 
 CANDIDATES, ANONYMOUS, BATCH, PREFETCH, SKEW = 10, 100, 32, 10, 0.22
 PROFILED = (
@@ -174,7 +174,7 @@ class Lane:
         begin = time.perf_counter()
         made, self.widths = orders(data, readers, options.steps)
         self.host_ms = (time.perf_counter() - begin) / options.steps * 1e3
-        self.orders = torch.from_numpy(made).to(device)
+        self.orders = torch.from_numpy(made).pin_memory() if device.type == "cuda" else torch.from_numpy(made)
         self.stream = torch.cuda.Stream() if number else None
 
     def take(self, step: int) -> Tensor:
@@ -303,6 +303,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = arguments()
+    let_memory_grow()
     choose_recurrence(options.recurrence)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"

@@ -214,9 +214,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         };
         const auto came = [&](u32 barriers) { if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1); };
         came(near);
-        products<0, 3, 0, NEAR, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), tile_of, [&](int k) {
-            if (k == 0 && step) store_state(turn, (step - 1) * one_step, false);
-        });
+        products<0, 3, 0, NEAR, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), tile_of, [](int) {});
         if (keep && storing) all_read();                   // what was kept is on its way, its place free for inputs
         four_warps_meet(at.group);
         if (CS > 1) {
@@ -230,6 +228,7 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
             for (int gate = 0; gate < 3; gate++) fetch(gate);
             look_up(step + 1);
         }
+        if (step) store_state(turn, (step - 1) * one_step, false);
         fetched();
         four_warps_meet(at.group);
         const u32 its = shared_address(mine) + at.blocks();

@@ -33,10 +33,11 @@ def summed(
     precision = "ieee" if values.dtype == torch.float32 else None
     _in_chunks[(chunks, recurrences)](
         values, words.order, words.numbers, sums, edges, *sizes, values.stride(0), values.stride(1),
-        CHUNK=CHUNK, BLOCK=block, PRECISION=precision, num_warps=4, num_stages=4,
+        CHUNK=CHUNK, BLOCK=block, PRECISION=precision, num_warps=2, num_stages=4,
     )  # fmt: skip
-    _over_edges[(chunks, triton.cdiv(columns, block), recurrences)](
-        words.numbers, words.ends, sums, edges, *sizes, CHUNK=CHUNK, BLOCK=block, num_warps=1
+    wide = min(512, triton.next_power_of_2(columns))
+    _over_edges[(chunks, recurrences)](
+        words.numbers, words.ends, sums, edges, *sizes, CHUNK=CHUNK, BLOCK=wide, num_warps=4
     )
     return sums
 
@@ -74,18 +75,19 @@ def _in_chunks(
 
 @triton.jit
 def _over_edges(numbers, ends, sums, edges, shared, places, room, columns, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
-    chunk, r = tl.program_id(0), tl.program_id(2).to(tl.int64)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    chunk, r = tl.program_id(0), tl.program_id(1).to(tl.int64)
     own = numbers + (r // shared) * places
     limit = (chunk + 1) * CHUNK
     if limit < places:
         word = tl.load(own + limit - 1).to(tl.int32)
         before = tl.load(own + chunk * CHUNK - 1, mask=chunk > 0, other=-2).to(tl.int32)
         if (tl.load(own + limit).to(tl.int32) == word) & (before != word):  # it begins in this chunk and goes on
-            first = (r * tl.num_programs(0) + chunk) * 2
-            total = tl.load(edges + (first + 1) * columns + column, mask=column < columns, other=0)
+            begin = (r * tl.num_programs(0) + chunk) * 2
             beyond = (tl.load(ends + (r // shared) * room + word) - 1) // CHUNK - chunk
-            for further in range(1, beyond + 1):
-                total += tl.load(edges + (first + 2 * further) * columns + column, mask=column < columns, other=0)
             line = ((r // shared) * room + word) * shared + r % shared
-            tl.store(sums + line * columns + column, total.to(sums.dtype.element_ty), mask=column < columns)
+            for first in range(0, columns, BLOCK):
+                column = first + tl.arange(0, BLOCK)
+                total = tl.load(edges + (begin + 1) * columns + column, mask=column < columns, other=0)
+                for further in range(1, beyond + 1):
+                    total += tl.load(edges + (begin + 2 * further) * columns + column, mask=column < columns, other=0)
+                tl.store(sums + line * columns + column, total.to(sums.dtype.element_ty), mask=column < columns)

@@ -1,22 +1,24 @@
 """a batch for each of N readers -> one step of training of all of them, by itself or as one captured graph.
 
 Nothing here waits for the device. On a GPU a step is some hundred small launches; the second time a width occurs they
-are recorded as a CUDA graph, and from then on the step is one launch. (The first time is an ordinary step, in which
-libraries and kernels of that width get ready, so that no step is computed only to warm up.)
+are recorded as two CUDA graphs, and from then on the step is two launches: one puts the batch together, which needs no
+weights and so is done while the step before is still at work; the other learns from it. (The first time is an ordinary
+step, in which libraries and kernels of that width get ready, so that no step is computed only to warm up.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from asreader.data.resident import Resident, Widths
+from asreader.data.resident import ReadersBatch, Resident, Widths
 from asreader.kernels.words import DistinctWords, distinct
 from asreader.progress import say
 from asreader.training import stacked
@@ -25,8 +27,17 @@ from asreader.training.stacked import Lesson, Stack
 if TYPE_CHECKING:
     from asreader.kernels.lazy_adam import Tables
 
+_Made = TypeVar("_Made")
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 """Those of torch.optim.Adam."""
+ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+
+
+def let_memory_grow() -> None:
+    """Let PyTorch ask for memory in pieces that can grow, unless the user has settings of his own: steps are of many
+    widths, and what was reserved for one would not fit the next. PyTorch looks here when a GPU is first used."""
+    if not any(name in os.environ for name in ALLOCATOR):
+        os.environ[ALLOCATOR[0]] = "expandable_segments:True"
 
 
 @dataclass(frozen=True)
@@ -143,6 +154,27 @@ class StackedAdam:
         )
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What the step of a stack works on; nothing of it depends on weights."""
+
+    batch: ReadersBatch
+    words: DistinctWords
+    numbers: Int[Tensor, "N B"]  # of the examples
+    keys: Int[Tensor, " N"]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A step as graphs. What the first makes lies where the second looks for it, and stays there."""
+
+    prepare: torch.cuda.CUDAGraph
+    learn: torch.cuda.CUDAGraph
+    between: Prepared  # held, so that no other graph gets its memory
+    prepared: torch.cuda.Event
+    learnt: torch.cuda.Event
+
+
 class Step:
     """The step of a stack. Each reader's order is a row of numbers: B examples, how many count, a key, dealt rows."""
 
@@ -161,38 +193,58 @@ class Step:
         self._weights, self._data, self._batch, self._recipe = weights, data, batch, recipe
         self._adam = StackedAdam(weights, moments, recipe, average)
         device = weights.embed.device
-        self._order = torch.zeros(weights.readers, batch + 2 + data.anonymous, dtype=torch.int32, device=device)
         self._losses = torch.zeros(weights.readers, device=device)
-        self._graphs: dict[Widths, torch.cuda.CUDAGraph | None] = {}
+        self._graphs: dict[Widths, Recorded | None] = {}
         self._capturing = graphs and device.type == "cuda"
         if self._capturing:
-            self._pool, self._stream = torch.cuda.graph_pool_handle(), _capture_stream(device, lane)
+            self._order = torch.zeros(weights.readers, batch + 2 + data.anonymous, dtype=torch.int32, device=device)
+            self._pool = torch.cuda.graph_pool_handle()
+            self._stream, self._ahead = _streams(device, lane)
 
     def take(self, order: Int[Tensor, "N columns"], widths: Widths) -> Float[Tensor, " N"]:
-        """Train every reader on its batch; the losses stand in memory that the next step overwrites."""
-        self._order.copy_(order, non_blocking=True)
+        """Train every reader on its batch; the losses stand in memory that the next step overwrites.
+
+        An order in pinned memory of the host can be worked on while the device is still at the steps before.
+        """
         if self._capturing and widths in self._graphs and self._graphs[widths] is None:
-            self._graphs[widths] = self._captured(widths)
-        graph = self._graphs.setdefault(widths, None)
-        if graph is None:
-            self._compute(widths)
+            self._graphs[widths] = self._recorded(widths)
+        recorded = self._graphs.setdefault(widths, None)
+        if recorded is None:
+            self._learn(self._prepare(order.to(self._losses.device, non_blocking=True), widths))
         else:
-            graph.replay()
+            self._replay(recorded, order)
         return self._losses
+
+    def _replay(self, recorded: Recorded, order: Int[Tensor, "N columns"]) -> None:
+        here = torch.cuda.current_stream()
+        if order.is_cuda:
+            self._ahead.wait_stream(here)
+        self._ahead.wait_event(recorded.learnt)  # the last that learnt from what will be written over
+        with torch.cuda.stream(self._ahead):
+            self._order.copy_(order, non_blocking=True)
+            recorded.prepare.replay()
+        recorded.prepared.record(self._ahead)
+        here.wait_event(recorded.prepared)
+        recorded.learn.replay()
+        recorded.learnt.record(here)
 
     def settle(self) -> None:
         """Make the weights whole, for whoever reads them between steps."""
         self._adam.settle()
 
-    def _compute(self, widths: Widths) -> None:
-        numbers, sizes_and_keys, dealt = self._order.tensor_split([self._batch, self._batch + 2], dim=1)
+    def _prepare(self, order: Int[Tensor, "N columns"], widths: Widths) -> Prepared:
+        numbers, sizes_and_keys, dealt = order.clone().tensor_split([self._batch, self._batch + 2], dim=1)
         sizes, keys = sizes_and_keys.unbind(dim=1)
         batch = self._data.batch(numbers, sizes, widths, dealt, keys)
         words = distinct(batch.document, batch.question, self._weights.embed.shape[1], widths.words)
+        return Prepared(batch, words, numbers, keys)
+
+    def _learn(self, prepared: Prepared) -> None:
+        batch, words = prepared.batch, prepared.words
         self._adam.prepare(words)
         # Made anew each time: autograd remembers the stream on which a leaf was first used, and recording has its own.
         weights, vectors = self._weights.learnable(), stacked.vectors(self._weights, words).requires_grad_()
-        losses = stacked.losses(weights, vectors, words, batch, self._lesson(numbers, keys))
+        losses = stacked.losses(weights, vectors, words, batch, self._lesson(prepared.numbers, prepared.keys))
         self._adam.step(torch.autograd.grad(losses.sum(), (vectors, *weights.tensors()[1:])), words)
         self._losses.copy_(losses.detach())
 
@@ -201,30 +253,39 @@ class Step:
         said = None if recipe.taught is None else recipe.taught[numbers.long()]
         return Lesson(recipe.precision, recipe.dropout, keys, said, recipe.teacher_weight)
 
-    def _captured(self, widths: Widths) -> torch.cuda.CUDAGraph | None:
-        """The step as a graph. Graphs run one after the other and keep nothing, so they share their memory."""
-        graph, here = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+    def _recorded(self, widths: Widths) -> Recorded | None:
+        """Both graphs of a width. Those that learn run one after the other and keep nothing, so they share memory;
+        those that prepare have memory of their own, for what one has made must outlast the others' work."""
+        here = torch.cuda.current_stream()
         self._stream.wait_stream(here)
-        # Not torch.cuda.graph(): it empties the allocator's cache each time, which the next ordinary step would refill.
         try:
-            with torch.cuda.stream(self._stream):
-                graph.capture_begin(pool=self._pool)
-                try:
-                    self._compute(widths)
-                finally:
-                    graph.capture_end()
+            prepare, between = self._graph(lambda: self._prepare(self._order, widths))
+            learn, _ = self._graph(lambda: self._learn(between), self._pool)
         except RuntimeError as error:
             say(f"CUDA graphs cannot be used here, steps are launched one by one: {str(error).splitlines()[0]}")
             self._capturing = False
             return None
         here.wait_stream(self._stream)
-        return graph
+        recorded = Recorded(prepare, learn, between, torch.cuda.Event(), torch.cuda.Event())
+        recorded.learnt.record(here)
+        return recorded
+
+    def _graph(self, work: Callable[[], _Made], pool: Any = None) -> tuple[torch.cuda.CUDAGraph, _Made]:
+        """Some work as a graph, and what it makes when the graph is launched."""
+        graph = torch.cuda.CUDAGraph()
+        # Not torch.cuda.graph(): it empties the allocator's cache each time, which the next ordinary step would refill.
+        with torch.cuda.stream(self._stream):
+            graph.capture_begin(pool=pool)
+            try:
+                return graph, work()
+            finally:
+                graph.capture_end()
 
 
 @cache
-def _capture_stream(device: torch.device, lane: int) -> torch.cuda.Stream:
-    """One for all of a lane: libraries keep a workspace for every stream they meet."""
-    return torch.cuda.Stream(device)
+def _streams(device: torch.device, lane: int) -> tuple[torch.cuda.Stream, torch.cuda.Stream]:
+    """Those on which a lane records, and works ahead: libraries keep a workspace for every stream they meet."""
+    return torch.cuda.Stream(device), torch.cuda.Stream(device)
 
 
 def _whole(

@@ -37,7 +37,7 @@ from asreader.training.loop import Training
 from asreader.training.member import Member, SeatedReader
 from asreader.training.stacked import Stack
 from asreader.training.stacked_evaluation import Examiner
-from asreader.training.stacked_step import Moments, Recipe, Step
+from asreader.training.stacked_step import Moments, Recipe, Step, let_memory_grow
 
 STRETCH = 100
 """Steps prepared at a time, at the most: while the device takes them, the host prepares the next ones."""
@@ -75,6 +75,7 @@ def train_together(
     With `resume` every run goes on where it stopped. What cannot be trained side by side is trained one by one.
     """
     _refuse_unequal(settings, folders)
+    let_memory_grow()
     runs = [Run(folder) for folder in folders]
     try:
         _refuse_unstackable(settings[0])
@@ -288,9 +289,7 @@ class Group:
 
     def _sent(self, orders: NDArray[np.int32]) -> Tensor:
         sent = torch.from_numpy(orders)
-        if self.device.type == "cuda":  # from pinned memory the copy need not be waited for
-            return sent.pin_memory().to(self.device, non_blocking=True)
-        return sent
+        return sent.pin_memory() if self.device.type == "cuda" else sent  # then no copy need be waited for
 
     def _remember(self, losses: Float[Tensor, "steps N"], sizes: NDArray[np.int32]) -> None:
         """Start bringing losses to the host; journals note them a stretch later, when they have long arrived."""
