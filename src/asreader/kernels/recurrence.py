@@ -126,13 +126,13 @@ class _Recurrences(torch.autograd.Function):
                 given = (tables[place], places[place].index.contiguous(), weights[place], biases[place], lengths[place])
                 found.append(way.forward(*given, learning))
 
-        def get_ready() -> None:
+        def prepare() -> None:
             read(1, len(places))
             if learning:
                 context.sums = [own.sums(table) for own, table in zip(places, tables, strict=True)]
 
         # What a backward pass needs of the words alone is made where the long recurrence leaves the device unused.
-        _beside_each_other([lambda: read(0, 1), get_ready], tables[0].device)
+        _beside_each_other([lambda: read(0, 1), prepare], tables[0].device)
         context.way, context.count, context.dtype = way, len(places), parts[1].dtype
         context.save_for_backward(*weights, *lengths, *(part for pair in zip(*found, strict=True) for part in pair))
         return tuple(states[:, 1:-1] for states, _ in found)
