@@ -25,7 +25,7 @@ typedef uint2 Run;
 typedef uint4 Run;
 #endif
 #define RUNS ((NB + 15) / 16)                  // a thread's NB / 2 numbers are so many Runs
-#define MOVES ((NB + 15) / 16)                 // in which a warp moves its units of all sequences
+#define MOVES ((NB + 15) / 16)                 // in which a warpgroup moves its units of all sequences
 
 // sigmoid(2 x): weights and inputs of the gates that need it come halved, which costs them nothing.
 __device__ __forceinline__ float sigmoid_of_twice(float x) { return fmaf(quick_tanh(x), 0.5f, 0.5f); }
