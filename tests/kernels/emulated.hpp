@@ -59,6 +59,7 @@ struct Thread {
     struct { u32 x; } thread, block;
     u32 rank;
     int copies = 0, stores = 0;                // on their way to it, or from it
+    int* awaited = nullptr;                    // which of them it waits for
     std::vector<Product> open;
     std::vector<std::vector<Product>> begun;   // by commits
     u32 commits = 0;
@@ -70,7 +71,7 @@ struct Gathering { size_t there = 0; std::vector<Thread*> waiting; };
 static std::vector<Thread> threads;
 static std::vector<std::vector<unsigned char>> rooms;
 static std::vector<Thread*> ready;
-static std::vector<std::function<void()>> travelling;
+static std::vector<std::function<void()>> travelling, dawdling;  // copies; the second come when nobody can go on without
 static std::map<u32, Barrier> barriers;
 static std::map<u64, Gathering> gatherings;
 static std::function<void()> kernel;
@@ -88,7 +89,18 @@ inline unsigned char* at(u32 address, u32 bytes) {
     fail("an address beyond the block's memory");
     return rooms[0].data();
 }
+inline void travel(std::function<void()> arrives) { (lot() % 4 ? travelling : dawdling).push_back(std::move(arrives)); }
+inline void arrive_one(std::vector<std::function<void()>>& copies) {
+    const size_t which = lot() % copies.size();
+    std::swap(copies[which], copies.back());
+    const auto arrives = std::move(copies.back());
+    copies.pop_back(), arrives();
+}
 inline void rest() { ended = false, swapcontext(&now->context, &scheduler); }
+inline void one_less(Thread* own, int& count) {
+    if (--count == 0 && own->awaited == &count) own->awaited = nullptr, ready.push_back(own);
+}
+inline void until_none(int& count) { if (count) now->awaited = &count, rest(); }
 inline void wake(std::vector<Thread*>& waiting) { ready.insert(ready.end(), waiting.begin(), waiting.end()), waiting.clear(); }
 
 // All `count` threads that say the same key; the last one acts for all before they go on.
@@ -149,7 +161,7 @@ inline void live() { kernel(), ended = true, swapcontext(&now->context, &schedul
 inline const char* run(int clusters, int blocks, int size, u32 bytes, u32 number, const std::function<void()>& body) {
     kernel = body, seed = number, room_bytes = bytes, wrong = nullptr, lot.seed(number);
     for (int cluster = 0; cluster < clusters && !wrong; cluster++) {
-        barriers.clear(), gatherings.clear(), travelling.clear(), ready.clear();
+        barriers.clear(), gatherings.clear(), travelling.clear(), dawdling.clear(), ready.clear();
         rooms.assign(blocks, std::vector<unsigned char>(bytes + GUARD, 0xff));
         threads = std::vector<Thread>(blocks * size);
         for (int i = 0; i < blocks * size; i++) {
@@ -163,13 +175,8 @@ inline const char* run(int clusters, int blocks, int size, u32 bytes, u32 number
         }
         size_t done = 0;
         while (!wrong && done < threads.size()) {
-            if (!travelling.empty() && (ready.empty() || lot() % 8 == 0)) {
-                const size_t which = lot() % travelling.size();
-                std::swap(travelling[which], travelling.back());
-                const auto arrives = std::move(travelling.back());
-                travelling.pop_back(), arrives();
-                continue;
-            }
+            if (!travelling.empty() && (ready.empty() || lot() % 8 == 0)) { arrive_one(travelling); continue; }
+            if (ready.empty() && !dawdling.empty()) { arrive_one(dawdling); continue; }
             if (ready.empty()) { fail("all threads wait for ever"); break; }
             const size_t which = lot() % ready.size();
             std::swap(ready[which], ready.back());
@@ -177,6 +184,7 @@ inline const char* run(int clusters, int blocks, int size, u32 bytes, u32 number
             swapcontext(&scheduler, &now->context);
             done += ended;
         }
+        if (!wrong && travelling.size() + dawdling.size()) fail("a block ended before its copies had come");
         for (auto& room : rooms)
             for (size_t i = bytes; i < room.size(); i++) if (room[i] != 0xff) fail("a block wrote beyond its memory");
     }
@@ -219,12 +227,12 @@ inline u32 shared_address(const void* pointer) {
 inline u32 in_block(u32 address, u32 rank) { return (address & 0xffffff) | rank << 24; }
 inline void send(u32 to, const void* value, u32 bytes, u32 barrier) {
     std::vector<unsigned char> copy((const unsigned char*)value, (const unsigned char*)value + bytes);
-    emulated::travelling.push_back([=] { memcpy(emulated::at(to, bytes), copy.data(), bytes), emulated::come(barrier, bytes); });
+    emulated::travel([=] { memcpy(emulated::at(to, bytes), copy.data(), bytes), emulated::come(barrier, bytes); });
 }
 inline void give(u32 to, uint4 value, u32 barrier) { send(to, &value, 16, barrier); }
 inline void give(u32 to, uint2 value, u32 barrier) { send(to, &value, 8, barrier); }
 inline void give_all(u32 to, u32 from, u32 bytes, u32 barrier) {
-    emulated::travelling.push_back([=] { memcpy(emulated::at(to, bytes), emulated::at(from, bytes), bytes), emulated::come(barrier, bytes); });
+    emulated::travel([=] { memcpy(emulated::at(to, bytes), emulated::at(from, bytes), bytes), emulated::come(barrier, bytes); });
 }
 inline void prepare(u32 barrier, u32 count) { emulated::at(barrier, 8), emulated::barriers[barrier] = {count, count, 0, 0, {}}; }
 inline void arrive(u32 barrier, u32 bytes) {
@@ -263,20 +271,16 @@ inline void put_two(u32 address, u32 first, u32 second) {
 inline void fetch_16(u32 to, const void* from) {
     emulated::Thread* own = emulated::now;
     own->copies++;
-    emulated::travelling.push_back([=] { memcpy(emulated::at(to, 16), from, 16), own->copies--; });
+    emulated::travel([=] { memcpy(emulated::at(to, 16), from, 16), emulated::one_less(own, own->copies); });
 }
-inline void fetched() {
-    while (emulated::now->copies) emulated::ready.push_back(emulated::now), emulated::rest();
-}
+inline void fetched() { emulated::until_none(emulated::now->copies); }
 inline void foresee(const void*, u32) {}
 inline void store_all(void* to, u32 from, u32 bytes) {
     emulated::Thread* own = emulated::now;
     own->stores++;
-    emulated::travelling.push_back([=] { memcpy(to, emulated::at(from, bytes), bytes), own->stores--; });
+    emulated::travel([=] { memcpy(to, emulated::at(from, bytes), bytes), emulated::one_less(own, own->stores); });
 }
-inline void all_stored() {
-    while (emulated::now->stores) emulated::ready.push_back(emulated::now), emulated::rest();
-}
+inline void all_stored() { emulated::until_none(emulated::now->stores); }
 inline void all_read() { all_stored(); }
 
 inline void begin_products() {}

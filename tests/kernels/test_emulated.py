@@ -89,3 +89,59 @@ def test_the_cluster_kernels(
     monkeypatch.setattr(cluster, "_shape", lambda *_: shape)
     monkeypatch.setattr(cluster, "_kernel", lambda name, *_: kernel_of(kernels, name, seed))
     assert_same(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
+
+
+FAULTS = {
+    "own units are not waited for": ("        came(near);\n", ""),
+    "others' units are not waited for": ("            came(far);\n", ""),
+    "inputs come while others still keep": (
+        "its place free for inputs\n        four_warps_meet(at.group);\n",
+        "its place free for inputs\n",
+    ),
+    "inputs come where notes are": ("        if (keep && storing) all_read();", "        if (0) all_read();"),
+    "inputs are not waited for": ("        fetched();\n        four_warps", "        four_warps"),
+    "others' inputs are not waited for": (
+        "        fetched();\n        four_warps_meet(at.group);\n        const u32 its",
+        "        fetched();\n        __syncwarp();\n        const u32 its",
+    ),
+    "units are sent before they are made": ("        four_warps_meet(at.group);                         // from", "//"),
+    "a state is written over": (
+        "fresh_tile = shared_address(before) + (turn ^ 1) * TILE(H)",
+        "fresh_tile = shared_address(before) + turn * TILE(H)",
+    ),
+    "the last notes are not waited for": ("    if (keep && storing) all_stored();\n", ""),
+    "what belongs to no sequence stays": ("else if (sequence + 16 * move < NB)", "else if (0)"),
+    "shares are not waited for": (
+        "        if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);\n#pragma",
+        "#pragma",
+    ),
+    "gates are written over": (
+        "        products_done<0, 1, 0>(sum);\n        __syncwarp();\n        if (lane == 0) arrive(barrier,",
+        "        if (lane == 0) arrive(barrier, (CS - 1) * SHARE / WARPS);\n        products_done<0, 1, 0>(sum);\n"
+        "        __syncwarp();\n        if (0) arrive(barrier,",
+    ),
+    "gates are multiplied before they are made": (
+        "        show_tensor_cores();\n        __syncthreads();\n        if (step + 1",
+        "        show_tensor_cores();\n        __syncwarp();\n        if (step + 1",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_found(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these a GPU would forgive most of the time."""
+    shape, right, (place, instead) = Shape(384, 3, 32, 1, True), cluster._text("many_gru.cu"), FAULTS[fault]
+    assert right.count(place) == 1, "the kernel has changed"
+    parts = {"cluster.cuh": cluster._text("cluster.cuh"), "many_gru.cu": right.replace(place, instead)}
+    monkeypatch.setattr(cluster, "_text", parts.__getitem__)
+    kernels = compiled(shape, tmp_path)
+    monkeypatch.setattr(cluster, "_shape", lambda *_: shape)
+    found = 0
+    for seed in range(4):
+        monkeypatch.setattr(cluster, "_kernel", lambda name, *_, seed=seed: kernel_of(kernels, name, seed))
+        try:
+            assert_same(given(2, 4, 32 if seed % 2 else 19, 384, torch.bfloat16), cluster, 0.05)
+        except AssertionError:
+            found += 1
+    assert found
