@@ -28,9 +28,10 @@ from asreader.data.loading import load_store
 from asreader.data.resident import FREQUENT, NOBODY, FlatWords, Resident, Widths, rare_words, resident
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.kernels import recurrence
+from asreader.predictor import pick_device
 from asreader.readers import build
 from asreader.training.stacked import Stack
-from asreader.training.stacked_step import Moments, Recipe, Step, let_memory_grow
+from asreader.training.stacked_step import Moments, Recipe, Step
 
 CANDIDATES, ANONYMOUS, BATCH, PREFETCH, SKEW = 10, 100, 32, 10, 0.22
 PROFILED = (
@@ -303,9 +304,8 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = arguments()
-    let_memory_grow()
     choose_recurrence(options.recurrence)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = pick_device("auto")
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
     begin, shape = time.perf_counter(), SHAPES[options.shape]
     if options.store:

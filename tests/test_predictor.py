@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from asreader.data.example import GAP, Example
 from asreader.data.store import encode
 from asreader.data.vocabulary import build
 from asreader.errors import InputError
-from asreader.predictor import Reader, pick_device
+from asreader.predictor import ALLOCATOR, Reader, pick_device
 
 EXAMPLES = list(stories(20, seed=5))
 STORY = "Ana gave the apple to Bo. Bo thanked Ana and went to New York. In New York it rained."
@@ -189,3 +190,19 @@ def test_questions_whose_answer_is_not_in_the_document_can_be_left_out() -> None
     assert [prediction.id for prediction in part.predictions] == ["a"]
     assert (whole.answer_not_in_document, part.answer_not_in_document) == (1, 0)
     assert part.scores.questions == 1
+
+
+def test_memory_of_a_gpu_may_grow_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch looks at its settings when a GPU is first used, so they must be there before."""
+    for name in ALLOCATOR:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    seen: list[str | None] = []
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: seen.append(os.environ.get(ALLOCATOR[0])))
+    pick_device("cpu")
+    pick_device("cuda")
+    assert seen == [None, "expandable_segments:True"]
+    monkeypatch.delenv(ALLOCATOR[0])
+    monkeypatch.setenv(ALLOCATOR[1], "max_split_size_mb:64")
+    pick_device("cuda:0")
+    assert ALLOCATOR[0] not in os.environ

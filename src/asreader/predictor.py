@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ BUNDLED = "bundled"
 EVALUATION_BATCH = 64
 Text = str | Sequence[str]
 """A text, or its words."""
+ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+"""Where a user may have told PyTorch how to manage a GPU's memory."""
 
 
 class Reader:
@@ -219,12 +222,21 @@ def pick_device(name: str) -> torch.device:
     """The device of this name; auto takes a GPU if there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if name.startswith("cuda"):
+        _let_memory_grow()
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"device {name!r} cannot be used here: {str(error).splitlines()[0]}") from None
     return device
+
+
+def _let_memory_grow() -> None:
+    """Let PyTorch ask for memory in pieces that can grow, unless the user has settings of his own: batches are of many
+    widths, and what was reserved for one would not fit the next. PyTorch looks here once, when a GPU is first used."""
+    if not any(name in os.environ for name in ALLOCATOR):
+        os.environ[ALLOCATOR[0]] = "expandable_segments:True"
 
 
 def _places(batch: Batch, start: int) -> list[tuple[int, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -10,8 +9,6 @@ from types import ModuleType
 
 import pytest
 import torch
-
-from asreader.training.stacked_step import ALLOCATOR, let_memory_grow
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "together.py"
 
@@ -40,16 +37,3 @@ def test_steps_as_graphs_are_ordinary_steps(together: ModuleType) -> None:
         losses.append(torch.stack(found))
     torch.testing.assert_close(losses[0], losses[1], rtol=1e-3, atol=1e-3)
     assert losses[0][120:].mean() < losses[0][:30].mean()  # the same batches, two rounds later
-
-
-def test_memory_may_grow_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ALLOCATOR:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(ALLOCATOR[1], "max_split_size_mb:64")
-    let_memory_grow()
-    assert ALLOCATOR[0] not in os.environ
-    monkeypatch.delenv(ALLOCATOR[1])
-    monkeypatch.setenv(ALLOCATOR[0], "")
-    monkeypatch.delenv(ALLOCATOR[0])
-    let_memory_grow()
-    assert os.environ[ALLOCATOR[0]] == "expandable_segments:True"

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,6 +156,25 @@ def test_begun_together_continued_alone_and_the_other_way_round(
     loop.train(short[2], places[2], resume=True)  # this one is an epoch ahead of the first
     for one, other in zip(train_together(group(settings), places, resume=True), alone, strict=True):
         assert_same(one, other)
+
+
+def test_steps_go_with_their_group(settings: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU they hold graphs and memory, which the next readers of the same process need."""
+    made: list[weakref.ref[Step]] = []
+
+    def step(*arguments: Any, **options: Any) -> Step:
+        assert all(earlier() is None for earlier in made)
+        own = Step(*arguments, **options)
+        made.append(weakref.ref(own))
+        return own
+
+    monkeypatch.setattr("asreader.training.together.Step", step)
+    gc.disable()
+    try:
+        train_together(group(settings, patience=1, epochs=5), folders(tmp_path))  # some leave before the others
+        assert len(made) > 1 and all(own() is None for own in made)
+    finally:
+        gc.enable()
 
 
 def test_readers_that_finish_make_room_and_change_nothing_for_the_others(settings: Config, tmp_path: Path) -> None:

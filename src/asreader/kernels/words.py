@@ -44,7 +44,8 @@ class Places:
         """What adds up each word's values, which come as [R, places, columns] and go as `like`, with all done that can
         be done before they come: of R = N D recurrences each D in a row have the places of one batch."""
         if self.everywhere:  # nothing to add: the same numbers, as they lie
-            return lambda values: values.unflatten(0, (-1, like.shape[2])).transpose(1, 2)
+            together = like.shape[2]
+            return lambda values: values.unflatten(0, (-1, together)).transpose(1, 2)
         if like.device.type == "cuda":
             from asreader.kernels import segments
 

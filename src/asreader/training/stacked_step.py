@@ -8,7 +8,6 @@ step, in which libraries and kernels of that width get ready, so that no step is
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -30,14 +29,6 @@ if TYPE_CHECKING:
 _Made = TypeVar("_Made")
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 """Those of torch.optim.Adam."""
-ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-
-
-def let_memory_grow() -> None:
-    """Let PyTorch ask for memory in pieces that can grow, unless the user has settings of his own: steps are of many
-    widths, and what was reserved for one would not fit the next. PyTorch looks here when a GPU is first used."""
-    if not any(name in os.environ for name in ALLOCATOR):
-        os.environ[ALLOCATOR[0]] = "expandable_segments:True"
 
 
 @dataclass(frozen=True)

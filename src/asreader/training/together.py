@@ -37,7 +37,7 @@ from asreader.training.loop import Training
 from asreader.training.member import Member, SeatedReader
 from asreader.training.stacked import Stack
 from asreader.training.stacked_evaluation import Examiner
-from asreader.training.stacked_step import Moments, Recipe, Step, let_memory_grow
+from asreader.training.stacked_step import Moments, Recipe, Step
 
 STRETCH = 100
 """Steps prepared at a time, at the most: while the device takes them, the host prepares the next ones."""
@@ -75,7 +75,6 @@ def train_together(
     With `resume` every run goes on where it stopped. What cannot be trained side by side is trained one by one.
     """
     _refuse_unequal(settings, folders)
-    let_memory_grow()
     runs = [Run(folder) for folder in folders]
     try:
         _refuse_unstackable(settings[0])
@@ -195,6 +194,7 @@ class Group:
         self._failures: list[str] = []
         self._asking: list[Member] = []
         self._examiner: Examiner | None = None
+        self._step: Step | None = None
         self._taught: Tensor | None = None
         if material.teacher is not None:
             every = np.arange(len(material.store))
@@ -215,13 +215,16 @@ class Group:
                 else:
                     journal = Journal(training.run, training.settings, training.position.step)
                     self.members.append(Member(training, journals.enter_context(journal)))
-            self._seat()
-            task = progress.add_task("together", total=None, note="")
-            saved = time.monotonic()
-            while self.members:
-                taken = self._take()
-                saved = self._settle(taken, saved)
-                progress.update(task, advance=taken, note=self._note_for_bar())
+            try:
+                self._seat()
+                task = progress.add_task("together", total=None, note="")
+                saved = time.monotonic()
+                while self.members:
+                    taken = self._take()
+                    saved = self._settle(taken, saved)
+                    progress.update(task, advance=taken, note=self._note_for_bar())
+            finally:  # evaluators hold the group, and it them: without this its graphs would outlive it
+                self._step = None
         if self._failures:
             raise InputError("; ".join(self._failures))
 
@@ -234,6 +237,7 @@ class Group:
 
     def _seat(self) -> None:
         """Stack the members' weights and moments; whoever left before takes his room with him."""
+        self._rise()
         if not self.members:
             return
         network = self.members[0].training.reader.network
@@ -270,6 +274,18 @@ class Group:
             teacher_weight=options.teacher_weight,
         )
 
+    def _rise(self) -> None:
+        """Give back what the last seating held: its graphs must be gone, and their memory free, before others come."""
+        self._step = None
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+            torch.cuda.empty_cache()
+
+    @property
+    def _seated(self) -> Step:
+        assert self._step is not None
+        return self._step
+
     def _take(self) -> int:
         """Take as many steps as are ahead of every reader; returns how many were taken before a wish to stop."""
         # A journal's row is due every `log_every` steps; told in that rhythm it measures the speed rightly.
@@ -280,7 +296,7 @@ class Group:
         widths = [self.data.widths(order[:, : self.options.batch]) for order in orders]
         taken, losses = 0, torch.zeros(steps, len(self.members), device=self.device)
         for order, width in zip(self._sent(orders), widths, strict=True):
-            losses[taken].copy_(self._step.take(order, width))
+            losses[taken].copy_(self._seated.take(order, width))
             taken += 1
             if self._stopping:
                 break
@@ -327,7 +343,7 @@ class Group:
         late = time.monotonic() - saved > self.options.checkpoint_seconds
         if not (due or ended or late or self._stopping):
             return saved
-        self._step.settle()
+        self._seated.settle()
         self._note()
         self._together(due, lambda member: member.training.validate(member.journal))
         for member in self.members:
@@ -370,6 +386,6 @@ class Group:
         return member.evaluation
 
     def _leave(self, gone: list[Member]) -> None:
-        self._step.settle()
+        self._seated.settle()
         self.members = [member for member in self.members if member not in gone]
         self._seat()
