@@ -119,20 +119,14 @@ class _Recurrences(torch.autograd.Function):
         parts = [tensor.contiguous() for tensor in leaves]
         tables, biases = parts[::3], parts[2::3]
         weights = [own.to(tables[0].dtype) for own in parts[1::3]]
-        found: list[tuple[Tensor, Tensor]] = []
-
-        def read(first: int, last: int) -> None:
-            for place in range(first, last):
-                given = (tables[place], places[place].index.contiguous(), weights[place], biases[place], lengths[place])
-                found.append(way.forward(*given, learning))
-
-        def prepare() -> None:
-            read(1, len(places))
-            if learning:
-                context.sums = [own.sums(table) for own, table in zip(places, tables, strict=True)]
-
-        # What a backward pass needs of the words alone is made where the long recurrence leaves the device unused.
-        _beside_each_other([lambda: read(0, 1), prepare], tables[0].device)
+        work: list[Callable[[], Any]] = [
+            partial(way.forward, table, where.index.contiguous(), *rest, learning)
+            for table, where, *rest in zip(tables, places, weights, biases, lengths, strict=True)
+        ]
+        if learning:  # what depends on the words alone is made where the long recurrence leaves the device unused
+            work += [partial(where.sums, table) for where, table in zip(places, tables, strict=True)]
+        made = _beside_each_other(work, tables[0].device)
+        found, context.sums = made[: len(places)], made[len(places) :]
         context.way, context.count, context.dtype = way, len(places), parts[1].dtype
         context.save_for_backward(*weights, *lengths, *(part for pair in zip(*found, strict=True) for part in pair))
         return tuple(states[:, 1:-1] for states, _ in found)

@@ -191,13 +191,14 @@ class _Placed(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, vectors: Float[Tensor, "N W E"], places: Places) -> Float[Tensor, "N places E"]:
-        context.places, context.shape = places, vectors.shape
+        if any(context.needs_input_grad):
+            context.sums = places.sums(vectors[:, :, None])
         reader = torch.arange(len(vectors), device=vectors.device)[:, None]
         return vectors[reader, places.index.flatten(1).long()]
 
     @staticmethod
     def backward(context: Any, gradient: Float[Tensor, "N places E"]) -> tuple[Float[Tensor, "N W E"], None]:
-        return context.places.sums(gradient.new_empty(context.shape)[:, :, None])(gradient)[:, :, 0], None
+        return context.sums(gradient)[:, :, 0], None
 
 
 class _Ended(torch.autograd.Function):
