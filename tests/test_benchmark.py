@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,9 @@ from asreader.benchmark.material import ALONE_WORDS, CANDIDATES, QUESTION_WORDS,
 from asreader.benchmark.timing import Times, Way, alternate, device_name
 from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick, answers
 from asreader.cli import app
+from asreader.cloze.generator import stories
 from asreader.data.batching import Batcher
+from asreader.data.formats import jsonl
 from asreader.predictor import Reader
 from asreader.run import commit
 
@@ -137,6 +141,28 @@ def test_the_tables_of_performance_are_the_recorded_ones() -> None:
             figures = f"{row['questions_per_second']} | {row['yardstick_questions_per_second']}"
             single = f"{row['single_milliseconds']} ms ({row['yardstick_single_milliseconds']} ms)"
             assert f"| {row['hidden']} | {figures} | {single} | {row['further_milliseconds']} ms | {end}" in text
+
+
+def test_checks_against_the_plain_way(tmp_path: Path) -> None:
+    """Here on a CPU, where both are plain."""
+    data = tmp_path / "questions.jsonl"
+    data.write_text("".join(map(jsonl.line, stories(40, 1))), encoding="utf-8")
+    runner = CliRunner()
+    assert runner.invoke(app, ["prepare", str(data), "--out", str(tmp_path / "store")]).exit_code == 0
+    command = [
+        sys.executable,
+        "benchmarks/checks.py",
+        str(tmp_path / "store" / "questions"),
+        "--steps",
+        "3",
+        "--size",
+        "8",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    losses, answers = (json.loads(line) for line in done.stdout.splitlines())
+    assert losses["what"] == "losses of 3 steps against those of nn.GRU"
+    assert losses["greatest_difference"] < 1e-4 < losses["loss_at_the_end"]
+    assert answers["questions_per_second"] > 0
 
 
 def test_the_gpu_table_is_the_recorded_one() -> None:

@@ -26,6 +26,8 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 struct int2 { int x, y; };
 struct uint2 { u32 x, y; };
+struct float2 { float x, y; };
+inline float2 make_float2(float x, float y) { return {x, y}; }
 struct alignas(16) uint4 { u32 x, y, z, w; };
 inline uint2 make_uint2(u32 x, u32 y) { return {x, y}; }
 inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
@@ -244,6 +246,9 @@ inline void await(u32 barrier, u32 turn) {
     while (own.turn == turn) own.waiting.push_back(emulated::now), emulated::rest();
 }
 inline void four_warps_meet(int group) { emulated::gather((u64)(4 + group) << 40 | emulated::now->rank, 128); }
+inline void movers_meet(int group, int count) { emulated::gather((u64)(6 + group) << 40 | emulated::now->rank, count); }
+inline void take_registers() {}
+inline void leave_registers() {}
 inline void meet() { emulated::gather((u64)3 << 40, emulated::threads.size()); }
 inline void show_tensor_cores() {}
 
@@ -273,6 +278,7 @@ inline void fetch_16(u32 to, const void* from) {
     own->copies++;
     emulated::travel([=] { memcpy(emulated::at(to, 16), from, 16), emulated::one_less(own, own->copies); });
 }
+inline void clear_16(u32 to) { memset(emulated::at(to, 16), 0, 16); }
 inline void fetched() { emulated::until_none(emulated::now->copies); }
 inline void foresee(const void*, u32) {}
 inline void store_all(void* to, u32 from, u32 bytes) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from asreader.kernels import cluster
 from asreader.kernels.cluster import Shape
-from tests.kernels.test_recurrence import assert_same, given
+from tests.kernels.test_recurrence import assert_same, assert_scaled, given
 
 COMPILER = shutil.which("g++")
 EMULATED = Path(__file__).parent / "emulated.hpp"
@@ -85,44 +86,53 @@ def test_the_cluster_kernels(
     library: Callable[[Shape], ctypes.CDLL], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     shape = Shape(hidden, blocks, width, -(-batch // width), many)
-    kernels = library(shape)
     monkeypatch.setattr(cluster, "_shape", lambda *_: shape)
-    monkeypatch.setattr(cluster, "_kernel", lambda name, *_: kernel_of(kernels, name, seed))
+    monkeypatch.setattr(cluster, "_kernel", lambda name, wanted, *_: kernel_of(library(wanted), name, seed))
     assert_same(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
+    assert_scaled(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
 
 
+SCALES = "        if (SCALED && threadIdx.x < NB) scale[(turn ^ 1) * NB + threadIdx.x] = next_scale;\n"
 FAULTS = {
-    "own units are not waited for": ("        came(near);\n", ""),
-    "others' units are not waited for": ("            came(far);\n", ""),
-    "inputs come while others still keep": (
-        "its place free for inputs\n        four_warps_meet(at.group);\n",
-        "its place free for inputs\n",
-    ),
+    "own units are not waited for": ("        for (int group = 0; group < GROUPS; group++) came(rooms.made", "//"),
+    "others' units are not waited for": ("            came(rooms.far);\n", ""),
+    "inputs come while notes are on their way": ("        movers_meet(group, MOVERS);\n", "        __syncwarp();\n"),
     "inputs come where notes are": ("        if (keep && storing) all_read();", "        if (0) all_read();"),
-    "inputs are not waited for": ("        fetched();\n        four_warps", "        four_warps"),
-    "others' inputs are not waited for": (
-        "        fetched();\n        four_warps_meet(at.group);\n        const u32 its",
-        "        fetched();\n        __syncwarp();\n        const u32 its",
+    "inputs are said to have come": (
+        "        fetched();\n        __syncwarp();\n        if (lane == 0) arrive(rooms.full",
+        "        __syncwarp();\n        if (lane == 0) arrive(rooms.full",
     ),
-    "units are sent before they are made": ("        four_warps_meet(at.group);                         // from", "//"),
+    "inputs are not waited for": ("        await(rooms.full + 8 * at.group, step & 1);\n", ""),
+    "units are sent before they are made": (
+        "        await(rooms.made + 16 * group + 8 * turned, step >> 1 & 1);\n",
+        "",
+    ),
+    "units are said to be made": (
+        "        __syncwarp();\n        if (lane == 0) arrive(rooms.made",
+        "        if (lane == 0) arrive(rooms.made",
+    ),
     "a state is written over": (
-        "fresh_tile = shared_address(before) + (turn ^ 1) * TILE(H)",
-        "fresh_tile = shared_address(before) + turn * TILE(H)",
+        "fresh_tile = shared_address(rooms.before) + (turn ^ 1) * TILE(H)",
+        "fresh_tile = shared_address(rooms.before) + turn * TILE(H)",
     ),
     "the last notes are not waited for": ("    if (keep && storing) all_stored();\n", ""),
-    "what belongs to no sequence stays": ("else if (sequence + 16 * move < NB)", "else if (0)"),
+    "what belongs to no sequence stays": ("else if (sequence + AT_A_TIME * move < NB)", "else if (0)"),
     "shares are not waited for": (
         "        if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1);\n#pragma",
         "#pragma",
     ),
     "gates are written over": (
-        "        products_done<0, 1, 0>(sum);\n        __syncwarp();\n        if (lane == 0) arrive(barrier,",
-        "        if (lane == 0) arrive(barrier, (CS - 1) * SHARE / WARPS);\n        products_done<0, 1, 0>(sum);\n"
-        "        __syncwarp();\n        if (0) arrive(barrier,",
+        f"        products_done<0, 1, 0>(sum);\n{SCALES}        __syncwarp();\n        if (lane == 0) arrive(barrier,",
+        f"        if (lane == 0) arrive(barrier, (CS - 1) * SHARE / WARPS);\n        products_done<0, 1, 0>(sum);\n"
+        f"{SCALES}        __syncwarp();\n        if (0) arrive(barrier,",
     ),
     "gates are multiplied before they are made": (
         "        show_tensor_cores();\n        __syncthreads();\n        if (step + 1",
         "        show_tensor_cores();\n        __syncwarp();\n        if (step + 1",
+    ),
+    "scales are written over": (
+        "scale[(turn ^ 1) * NB + threadIdx.x] = next_scale",
+        "scale[turn * NB + threadIdx.x] = next_scale",
     ),
 }
 
@@ -135,13 +145,15 @@ def test_faults_are_found(fault: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert right.count(place) == 1, "the kernel has changed"
     parts = {"cluster.cuh": cluster._text("cluster.cuh"), "many_gru.cu": right.replace(place, instead)}
     monkeypatch.setattr(cluster, "_text", parts.__getitem__)
-    kernels = compiled(shape, tmp_path)
+    library = cache(lambda wanted: compiled(wanted, Path(tempfile.mkdtemp(dir=tmp_path))))
     monkeypatch.setattr(cluster, "_shape", lambda *_: shape)
     found = 0
     for seed in range(4):
-        monkeypatch.setattr(cluster, "_kernel", lambda name, *_, seed=seed: kernel_of(kernels, name, seed))
+        monkeypatch.setattr(cluster, "_kernel", lambda name, own, *_, seed=seed: kernel_of(library(own), name, seed))
+        arguments = given(2, 4, 32 if seed % 2 else 19, 384, torch.bfloat16)
         try:
-            assert_same(given(2, 4, 32 if seed % 2 else 19, 384, torch.bfloat16), cluster, 0.05)
+            assert_same(arguments, cluster, 0.05)
+            assert_scaled(arguments, cluster, 0.05)
         except AssertionError:
             found += 1
     assert found

@@ -22,11 +22,10 @@ def stepwise(own: Given) -> Tensor:
     return recurrence.stepwise(inputs, own.weights, own.biases, own.lengths.repeat_interleave(2, dim=0))
 
 
-def by(way: ModuleType, *given: Given) -> tuple[Tensor, ...]:
+def by(way: ModuleType, own: Given) -> Tensor:
     """What `recurrence.run` does if `way` is the fastest."""
-    leaves = [part for own in given for part in (own.table, own.weights, own.biases)]
-    states: tuple[Tensor, ...] = recurrence._Recurrences.apply(  # type: ignore[no-untyped-call]
-        way, [own.places for own in given], [own.lengths for own in given], *leaves
+    states: Tensor = recurrence._Recurrence.apply(  # type: ignore[no-untyped-call]
+        way, own.places, own.lengths, own.table, own.weights, own.biases
     )
     return states
 
@@ -59,13 +58,13 @@ def test_the_definition_is_pytorchs_gru(steps: int, batch: int) -> None:
     for direction in ("", "_reverse"):
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         weight, recurrent, bias, own = (getattr(gru, f"{name}_l0{direction}") for name in names)
-        both = bias + torch.cat([own[: 2 * hidden], torch.zeros(hidden)])
-        inputs.append((vectors @ weight.T + both).transpose(0, 1))
+        of_inputs, of_products = recurrence.biases(bias[None], own[None])
+        inputs.append((vectors @ weight.T + of_inputs).transpose(0, 1))
         weights.append(recurrent)
-        biases.append(own[2 * hidden :])
+        biases.append(of_products)
     places = Places(torch.arange(steps * batch, dtype=torch.int32).view(1, steps, batch), steps * batch)
     table = torch.stack(inputs, dim=2).flatten(0, 1)[None]
-    (found,) = recurrence.run(Given(table, places, torch.stack(weights), torch.stack(biases), lengths[None]))
+    found = recurrence.run(Given(table, places, torch.stack(weights), torch.cat(biases), lengths[None]))
     real = (torch.arange(steps)[None] < lengths[:, None])[..., None]
     whole = torch.cat([found[0], found[1]], dim=-1).transpose(0, 1) * real
     torch.testing.assert_close(whole, states)
@@ -74,7 +73,7 @@ def test_the_definition_is_pytorchs_gru(steps: int, batch: int) -> None:
 
 def assert_same(arguments: Given, way: ModuleType, tolerance: float) -> None:
     """Values and gradients of a way are those of the definition, relative to the greatest of each."""
-    expected, (found,) = stepwise(arguments), by(way, arguments)
+    expected, found = stepwise(arguments), by(way, arguments)
     outer = torch.randn_like(expected)
     leaves = (arguments.table, arguments.weights, arguments.biases)
     pairs = zip(
@@ -86,6 +85,20 @@ def assert_same(arguments: Given, way: ModuleType, tolerance: float) -> None:
         assert (one.float() - other.float()).abs().max() <= tolerance * max(one.float().abs().max().item(), 1e-3)
 
 
+def assert_scaled(arguments: Given, way: ModuleType, tolerance: float) -> None:
+    """A gradient for each sequence with a scale for each step is the same as a gradient for each step."""
+    passed = recurrence.forward(way, arguments, keep=True)
+    recurrences, steps, batch, hidden = passed.states.shape
+    scales = torch.randn(recurrences // 2, batch, steps, device=DEVICE)
+    gradient = torch.randn(recurrences, batch, hidden, device=DEVICE).to(passed.weights.dtype)
+    whole = scales.repeat_interleave(2, dim=0).movedim(2, 1)[..., None] * gradient[:, None]
+    expected, sums = recurrence.backward(passed, whole.to(gradient.dtype))
+    found, other_sums = recurrence.backward(passed, gradient, scales)
+    pairs = [(expected, found), (recurrence.to_biases(expected, sums), recurrence.to_biases(found, other_sums))]
+    for one, other in pairs:
+        assert (one.float() - other.float()).abs().max() <= tolerance * one.float().abs().max()
+
+
 @pytest.mark.parametrize(
     ("recurrences", "steps", "batch", "hidden"),
     [(2, 5, 3, 64), (4, 3, 17, 64), (2, 1, 1, 64), (2, 4, 2, 128)],
@@ -94,20 +107,15 @@ def test_the_triton_kernel(recurrences: int, steps: int, batch: int, hidden: int
     """On a CPU by Triton's interpreter, one program for each recurrence."""
     persistent = pytest.importorskip("asreader.kernels.persistent")
     assert_same(given(recurrences, steps, batch, hidden), persistent, 1e-5)
+    assert_scaled(given(recurrences, steps, batch, hidden), persistent, 1e-5)
 
 
-def test_two_at_once_are_each_alone() -> None:
-    """Of different lengths and words, one with a word of its own at every place."""
+def test_every_place_may_have_a_word_of_its_own() -> None:
     persistent = pytest.importorskip("asreader.kernels.persistent")
-    one, other = given(2, 5, 3, 64), given(2, 3, 2, 64)
-    places = Places.one_each((1, 3, 2), DEVICE)
-    other = Given(other.table[:, :6].detach().requires_grad_(), places, other.weights, other.biases, other.lengths)
-    for own, found in zip((one, other), by(persistent, one, other), strict=True):
-        torch.testing.assert_close(found, stepwise(own), rtol=1e-4, atol=1e-5)
-        expected = torch.autograd.grad(stepwise(own).sum(), own.table)[0]
-        torch.testing.assert_close(
-            torch.autograd.grad(found.sum(), own.table, retain_graph=True)[0], expected, rtol=1e-4, atol=1e-5
-        )
+    drawn = given(2, 3, 2, 64)
+    table = drawn.table[:, :6].detach().requires_grad_()
+    own = Given(table, Places.one_each((1, 3, 2), DEVICE), drawn.weights, drawn.biases, drawn.lengths)
+    assert_same(own, persistent, 1e-5)
 
 
 @pytest.mark.skipif(not GPU, reason="needs a GPU")
@@ -131,15 +139,16 @@ CLUSTERED = cluster.serves(DEVICE, torch.bfloat16, 64)
 )
 def test_the_cluster_kernel(hidden: int, recurrences: int, steps: int, batch: int) -> None:
     assert_same(given(recurrences, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
+    assert_scaled(given(recurrences, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
 
 
 @pytest.mark.skipif(not CLUSTERED, reason="needs a GPU with thread block clusters")
 def test_the_cluster_kernel_gives_the_same_bits_again() -> None:
     arguments = given(16, 200, 32, 384, torch.bfloat16)
-    (first,) = by(cluster, arguments)
+    first = by(cluster, arguments)
     gradient = torch.autograd.grad(first.sum(), arguments.table)[0]
     for _ in range(5):
-        (again,) = by(cluster, arguments)
+        again = by(cluster, arguments)
         assert torch.equal(first, again)
         assert torch.equal(gradient, torch.autograd.grad(again.sum(), arguments.table)[0])
 

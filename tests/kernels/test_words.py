@@ -31,7 +31,7 @@ def test_places_sorted_by_word() -> None:
     torch.manual_seed(1)
     document = torch.randint(0, 30, (2, 5, 40))
     places = distinct(document, document[..., :1], 30, room=40).document
-    found = places.sorted_by_word()
+    found = places.by_word
     for n in range(2):
         numbers = places.index[n].flatten().tolist()
         assert found.numbers[n].tolist() == sorted(numbers)
@@ -57,6 +57,6 @@ def test_sums_of_places(places: int, words: int, columns: int) -> None:
     for r in range(4):
         for place, word in enumerate(where.index[r // 2].flatten().tolist()):
             expected[r // 2, word, r % 2] += values[r, place]
-    found = segments.summed(values, where.sorted_by_word(), torch.zeros_like(expected))
+    found = segments.summed(values, where.by_word, torch.zeros_like(expected))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(summed_plainly(values, where.index.flatten(1), words + 3), expected)

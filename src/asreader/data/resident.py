@@ -7,6 +7,7 @@ device: widths come from lengths that the host knows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -73,7 +74,7 @@ class ReadersBatch:
     counted: Bool[Tensor, "N B"]  # False: a place that a short batch leaves empty, an answer without support
     proper: Bool[Tensor, "N B T"] | None = None  # where the document itself stands, if the question is beside it
 
-    @property
+    @cached_property
     def readable(self) -> Bool[Tensor, "N B T"]:
         """Where attention may go."""
         if self.proper is not None:
@@ -81,7 +82,7 @@ class ReadersBatch:
         column = torch.arange(self.document.shape[-1], device=self.document.device)
         return column < self.document_lengths[..., None]
 
-    @property
+    @cached_property
     def answer_at(self) -> Bool[Tensor, "N B T"]:
         """The positions that support the answer; every readable one where the example does not count.
 

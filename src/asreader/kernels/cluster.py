@@ -7,13 +7,15 @@ ensemble step at the same time. They serve bfloat16 and hidden sizes up to 384 i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from asreader.kernels.pointing import to_states
 
 KEPT = 4
 """Numbers that are kept for each unit and step."""
@@ -41,6 +43,7 @@ class Shape:
     width: int
     chunks: int
     many: bool
+    scaled: bool = False  # backward, the gradient comes as one for each sequence, with a scale for each step
 
     @property
     def units(self) -> int:
@@ -82,19 +85,24 @@ def forward(
     return states, kept
 
 
-def backward(gradient: Tensor, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients at the recurrent products of new, reset, update and at the input of new; sums of the first."""
-    recurrences, steps, batch, hidden = gradient.shape
-    shape = _shape(recurrences, batch, hidden, kept.device)
+def backward(
+    gradient: Tensor, scales: Tensor | None, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Gradients at the recurrent products of new, reset, update and at the input of new; of many, their sums."""
+    (recurrences, _, batch, hidden), steps = states.shape, states.shape[1] - 2
+    shape = replace(_shape(recurrences, batch, hidden, kept.device), scaled=scales is not None)
     out = kept.new_empty(recurrences, steps, batch, 4 * hidden)
     if shape.many:
-        sums = torch.empty(recurrences, shape.chunks, hidden, device=kept.device)
-        many: list[Tensor | int] = [gradient, weights, lengths, kept, out, sums, steps, batch, shape.chunks]
+        sums = torch.empty(recurrences, shape.chunks, 4 * hidden, device=kept.device)
+        scale = sums if scales is None else scales
+        many: list[Tensor | int] = [gradient, scale, weights, lengths, kept, out, sums, steps, batch, shape.chunks]
         _launch("gru_backward", shape, recurrences, many, kept.device)
-        return out, sums.sum(dim=1)
+        return out, sums[:, 0] if shape.chunks == 1 else sums.sum(dim=1)
+    if scales is not None:
+        gradient, shape = to_states(scales, gradient), replace(shape, scaled=False)
     few: list[Tensor | int] = [gradient, weights, lengths, states, kept, out, steps, batch, shape.chunks]
     _launch("gru_backward", shape, recurrences, few, kept.device)
-    return out, out[..., :hidden].sum(dim=(1, 2), dtype=torch.float32)
+    return out, None
 
 
 def _shape(recurrences: int, batch: int, hidden: int, device: torch.device) -> Shape:
@@ -112,7 +120,9 @@ def _shape(recurrences: int, batch: int, hidden: int, device: torch.device) -> S
 def _launch(name: str, shape: Shape, recurrences: int, arguments: list[Tensor | int], device: torch.device) -> None:
     room = (_many_room if shape.many else _few_room)(name, shape)
     grid = (recurrences * shape.chunks * shape.blocks, 1, 1)
-    _kernel(name, shape, room, device.index or 0)(grid, (shape.threads, 1, 1), arguments, room)
+    # Forward, a warpgroup more moves the data of those that compute.
+    threads = shape.threads + (128 if shape.many and name == "gru_forward" else 0)
+    _kernel(name, shape, room, device.index or 0)(grid, (threads, 1, 1), arguments, room)
 
 
 def _few_room(name: str, shape: Shape) -> int:
@@ -134,9 +144,9 @@ def _many_room(name: str, shape: Shape) -> int:
     if name == "gru_forward":
         steps, groups = shape.hidden // 16 - MANY[shape.hidden][1], units // 64
         notes = KEPT * units * shape.width * 2
-        return 2 * shape.hidden // 8 * line + notes + groups * 3 * steps * tile + shape.width * 4 + 32
+        return 2 * shape.hidden // 8 * line + notes + groups * 3 * steps * tile + shape.width * 4 + 8 * (3 * groups + 2)
     steps, shares = 3 * units // 16 - MANY[shape.hidden][2], 2 * (shape.blocks - 1) * units * shape.width * 2
-    return 5 * units // 8 * line + shares + units // 64 * shape.blocks * steps * tile + shape.width * 4 + 16
+    return 5 * units // 8 * line + shares + units // 64 * shape.blocks * steps * tile + 3 * shape.width * 4 + 16
 
 
 def program(shape: Shape, chip: str) -> tuple[str, list[str]]:
@@ -144,6 +154,7 @@ def program(shape: Shape, chip: str) -> tuple[str, list[str]]:
     sizes = {"H": shape.hidden, "U": shape.units, "CS": shape.blocks, "NB": shape.width}
     if shape.many:
         _, sizes["FORWARD_HELD"], sizes["BACKWARD_HELD"] = MANY[shape.hidden]
+        sizes["SCALED"] = int(shape.scaled)
     parts = [_text("cluster.cuh"), _text("many_gru.cu" if shape.many else "few_gru.cu")]
     return "\n".join([chip, *parts]), [f"-D{key}={value}" for key, value in sizes.items()]
 

@@ -90,7 +90,7 @@ def _by_recurrence(
     places = Places.one_each((1, *timed.shape[:2]), vectors.device)
     table = torch.stack(inputs, dim=2).flatten(0, 1)[None]
     given = recurrence.Given(table, places, torch.stack(weights), torch.stack(biases), lengths[None])
-    ((forth, back),) = recurrence.run(given)
+    forth, back = recurrence.run(given)
     whole = torch.cat([forth, back], dim=-1).transpose(0, 1) * words.mask[..., None]
     return whole, torch.cat([forth[-1], back[0]], dim=-1)
 

@@ -56,6 +56,11 @@ __device__ __forceinline__ void await(u32 barrier, u32 phase) {
 }
 // All four warps of a group are there.
 __device__ __forceinline__ void four_warps_meet(int group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
+// Those who move the data of a group are there.
+__device__ __forceinline__ void movers_meet(int group, int count) { asm volatile("bar.sync %0, %1;" ::"r"(group + 3), "r"(count) : "memory"); }
+// A block's registers are dealt anew: of three warpgroups two need most of them.
+__device__ __forceinline__ void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 232;" ::: "memory"); }
+__device__ __forceinline__ void leave_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 40;" ::: "memory"); }
 // All blocks of the cluster are there: before the first byte is sent, and before a block that may be sent to ends.
 __device__ __forceinline__ void meet() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -82,6 +87,9 @@ __device__ __forceinline__ void put_two(u32 address, u32 first, u32 second) {
 }
 __device__ __forceinline__ void fetch_16(u32 to, const void* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ __forceinline__ void clear_16(u32 to) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(to), "r"(0) : "memory");
 }
 // Into the second-level cache, before it is wanted: nothing else hides the way from memory.
 __device__ __forceinline__ void foresee(const void* from, u32 bytes) {

@@ -20,6 +20,7 @@ import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from asreader.kernels.biased import BEHIND
 from asreader.kernels.words import DistinctWords
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -39,20 +40,34 @@ class Tables:
     average: Float[Tensor, "N V E"] | None = None
     keep: float = 0.0  # what a step keeps of the average
 
-    def catch_up(self, steps: Float[Tensor, " N"], words: DistinctWords | None = None) -> None:
-        """Take the rows of some words, or all, to the step that their reader has reached."""
+    def settle(self, steps: Float[Tensor, " N"]) -> None:
+        """Take all rows to the step that their reader has reached."""
         readers, table, width = self.weights.shape
-        rows, counts = (self.reached, self.reached) if words is None else (words.rows, words.counts)
-        _catch_up[(rows.shape[1], readers)](
+        _settle[(table, readers)](
             self.weights, self.first, self.second, self.rates, self.factors, len(self.factors), self._averaged,
-            self.reached, rows, counts, steps, steps.stride(0), rows.shape[1], table, ALL=words is None,
-            **self._sizes(width),
+            self.reached, steps, steps.stride(0), table, **self._sizes(width),
         )  # fmt: skip
+
+    def vectors(
+        self, steps: Float[Tensor, " N"], words: DistinctWords, precision: torch.dtype
+    ) -> Float[Tensor, "N W E_and_8"]:
+        """The rows of some words as they are at the step that their reader has reached, a one behind each.
+
+        They stay behind: `update` takes the same way again, in registers, which costs less than memory.
+        """
+        (readers, table, width), room = self.weights.shape, words.rows.shape[1]
+        found = torch.empty(readers, room, width + BEHIND, dtype=precision, device=self.weights.device)
+        _vectors[(room, readers)](
+            self.weights, self.first, self.second, self.rates, self.factors, len(self.factors), self.reached,
+            words.rows, words.counts, steps, steps.stride(0), room, table, found, **self._sizes(width),
+        )  # fmt: skip
+        return found
 
     def update(
         self, gradient: Float[Tensor, "N W E"], scale: Float[Tensor, " N"], steps: Tensor, words: DistinctWords
     ) -> None:
-        """One step of the words' rows, their gradients divided by `scale`; `steps` counts this one already."""
+        """The steps that the words' rows have missed, and one more with gradients, divided by `scale`; `steps` counts
+        it already."""
         (readers, table, width), room = self.weights.shape, words.rows.shape[1]
         _update[(room, readers)](
             self.weights, self.first, self.second, self.rates, self.factors, len(self.factors), self._averaged,
@@ -117,59 +132,86 @@ def _share(step, KEEP: tl.constexpr):
 
 
 @triton.jit
-def _catch_up(
-    weights, first, second, rates, factors, most_factors, average, reached, rows, counts, steps, stride, room, V,
-    ALL: tl.constexpr, E: tl.constexpr, EP: tl.constexpr, KEEP: tl.constexpr,
+def _caught_up(
+    weight, m, v, mean, last, missed, rate, factors, most_factors, KEEP: tl.constexpr
 ):  # fmt: skip
-    place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    row = place if ALL else tl.load(rows + n * room + place)
-    line = n * V + row
+    """Some numbers of a row after the steps that it has missed: weights, both moments, the average."""
+    power1, power2 = tl.exp2(last * LOG1), tl.exp2(last * LOG2)
+    # Without a first moment a weight stays where it is.
+    taken = tl.where(tl.sum(tl.abs(m)) > 0, tl.minimum(missed, MOST), 0)
+    for further in range(taken):
+        power1 *= B1
+        power2 *= B2
+        m *= B1
+        v *= B2
+        factor = tl.load(factors + tl.minimum(last + further, most_factors - 1))
+        weight -= rate * factor / (1 - power1) * m / (tl.sqrt(v) / tl.sqrt(1 - power2) + EPS)
+        if KEEP > 0:
+            mean += _share(last + further + 1, KEEP) * (weight - mean)
+    if KEEP > 0:  # the shares of all further steps, multiplied, are this quotient
+        rest = tl.exp2((missed - taken) * tl.log2(KEEP)) * _unkept(last + taken, KEEP)
+        left = tl.where(missed > taken, rest / _unkept(last + missed, KEEP), 1.0)
+        mean = weight + (mean - weight) * left
+    return weight, m * tl.exp2((missed - taken) * LOG1), v * tl.exp2((missed - taken) * LOG2), mean
+
+
+@triton.jit
+def _settle(
+    weights, first, second, rates, factors, most_factors, average, reached, steps, stride, V,
+    E: tl.constexpr, EP: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    n = tl.program_id(1).to(tl.int64)
+    line = n * V + tl.program_id(0)
     last = tl.load(reached + line)
     missed = tl.load(steps + n * stride).to(tl.int32) - last
-    if (ALL or place < tl.load(counts + n)) and missed > 0:
+    if missed > 0:
         e = tl.arange(0, EP)
         at, real = line * E + e, e < E
-        m, v = tl.load(first + at, mask=real, other=0), tl.load(second + at, mask=real, other=0)
+        m = tl.load(first + at, mask=real, other=0)
         # A row that has never had a gradient stays where it is, and its average with it.
         if (tl.sum(tl.abs(m)) > 0) | (KEEP > 0):
-            weight, rate = tl.load(weights + at, mask=real, other=0), tl.load(rates + n)
-            power1, power2 = tl.exp2(last * LOG1), tl.exp2(last * LOG2)
-            taken = tl.minimum(missed, MOST)
+            weight, v = tl.load(weights + at, mask=real, other=0), tl.load(second + at, mask=real, other=0)
             mean = tl.load(average + at, mask=real, other=0) if KEEP > 0 else weight
-            for further in range(taken):
-                power1 *= B1
-                power2 *= B2
-                m *= B1
-                v *= B2
-                factor = tl.load(factors + tl.minimum(last + further, most_factors - 1))
-                weight -= rate * factor / (1 - power1) * m / (tl.sqrt(v) / tl.sqrt(1 - power2) + EPS)
-                if KEEP > 0:
-                    mean += _share(last + further + 1, KEEP) * (weight - mean)
+            weight, m, v, mean = _caught_up(
+                weight, m, v, mean, last, missed, tl.load(rates + n), factors, most_factors, KEEP
+            )
             tl.store(weights + at, weight, mask=real)
-            if KEEP > 0:  # the shares of all further steps, multiplied, are this quotient
-                rest = tl.exp2((missed - taken) * tl.log2(KEEP)) * _unkept(last + taken, KEEP)
-                left = tl.where(missed > taken, rest / _unkept(last + missed, KEEP), 1.0)
-                tl.store(average + at, weight + (mean - weight) * left, mask=real)
-            tl.store(first + at, m * tl.exp2((missed - taken) * LOG1), mask=real)
-            tl.store(second + at, v * tl.exp2((missed - taken) * LOG2), mask=real)
+            tl.store(first + at, m, mask=real)
+            tl.store(second + at, v, mask=real)
+            if KEEP > 0:
+                tl.store(average + at, mean, mask=real)
         tl.store(reached + line, last + missed)
 
 
 @triton.jit
-def _step(weights, first, second, average, at, real, gradient, rate, step, KEEP: tl.constexpr):
-    """Adam's step of some numbers, and their average's."""
-    m = tl.load(first + at, mask=real, other=0)
+def _vectors(
+    weights, first, second, rates, factors, most_factors, reached, rows, counts, steps, stride, room, V, found,
+    E: tl.constexpr, EP: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    line, e = n * V + tl.load(rows + n * room + place), tl.arange(0, EP)
+    at, real = line * E + e, e < E
+    weight = tl.load(weights + at, mask=real, other=0)
+    last = tl.load(reached + line)
+    missed = tl.load(steps + n * stride).to(tl.int32) - last
+    if (place < tl.load(counts + n)) and missed > 0:
+        m, v = tl.load(first + at, mask=real, other=0), tl.load(second + at, mask=real, other=0)
+        weight, m, v, _ = _caught_up(weight, m, v, weight, last, missed, tl.load(rates + n), factors, most_factors, 0.0)
+    here, behind = found + (n * room + place) * (E + AFTER), tl.arange(0, AFTER)
+    tl.store(here + e, weight.to(found.dtype.element_ty), mask=real)
+    tl.store(here + E + behind, (behind == 0).to(found.dtype.element_ty))
+
+
+@triton.jit
+def _stepped(weight, m, v, mean, gradient, rate, step, KEEP: tl.constexpr):
+    """Some numbers after a step of Adam."""
     m += (1 - B1) * (gradient - m)
-    v = B2 * tl.load(second + at, mask=real, other=0) + (1 - B2) * gradient * gradient
+    v = B2 * v + (1 - B2) * gradient * gradient
     correction1, correction2 = 1 - tl.exp2(step * LOG1), 1 - tl.exp2(step * LOG2)
-    change = rate / correction1 * m / (tl.sqrt(v) / tl.sqrt(correction2) + EPS)
-    weight = tl.load(weights + at, mask=real, other=0) - change
-    tl.store(weights + at, weight, mask=real)
-    tl.store(first + at, m, mask=real)
-    tl.store(second + at, v, mask=real)
+    weight -= rate / correction1 * m / (tl.sqrt(v) / tl.sqrt(correction2) + EPS)
     if KEEP > 0:
-        mean = tl.load(average + at, mask=real, other=0)
-        tl.store(average + at, mean + _share(step, KEEP) * (weight - mean), mask=real)
+        mean += _share(step, KEEP) * (weight - mean)
+    return weight, m, v, mean
 
 
 @triton.jit
@@ -179,12 +221,23 @@ def _update(
 ):  # fmt: skip
     place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
     if place < tl.load(counts + n):
-        line = n * V + tl.load(rows + n * room + place)
-        e = tl.arange(0, EP)
-        step = tl.load(steps + n * stride)
-        rate = tl.load(rates + n) * tl.load(factors + tl.minimum(step.to(tl.int32), most_factors) - 1)
-        own = tl.load(gradient + (n * room + place) * E + e, mask=e < E, other=0) / tl.load(scale + n)
-        _step(weights, first, second, average, line * E + e, e < E, own, rate, step, KEEP)
+        line, e = n * V + tl.load(rows + n * room + place), tl.arange(0, EP)
+        at, real = line * E + e, e < E
+        step, last = tl.load(steps + n * stride), tl.load(reached + line)
+        rate, missed = tl.load(rates + n), step.to(tl.int32) - 1 - last
+        weight, m = tl.load(weights + at, mask=real, other=0), tl.load(first + at, mask=real, other=0)
+        v = tl.load(second + at, mask=real, other=0)
+        mean = tl.load(average + at, mask=real, other=0) if KEEP > 0 else weight
+        if missed > 0:
+            weight, m, v, mean = _caught_up(weight, m, v, mean, last, missed, rate, factors, most_factors, KEEP)
+        own = tl.load(gradient + (n * room + place) * E + e, mask=real, other=0).to(tl.float32) / tl.load(scale + n)
+        rate *= tl.load(factors + tl.minimum(step.to(tl.int32), most_factors) - 1)
+        weight, m, v, mean = _stepped(weight, m, v, mean, own, rate, step, KEEP)
+        tl.store(weights + at, weight, mask=real)
+        tl.store(first + at, m, mask=real)
+        tl.store(second + at, v, mask=real)
+        if KEEP > 0:
+            tl.store(average + at, mean, mask=real)
         tl.store(reached + line, step.to(tl.int32))
 
 
@@ -199,8 +252,16 @@ def _whole(
     step = tl.load(steps + n * stride)
     rate = tl.load(rates + n) * tl.load(factors + tl.minimum(step.to(tl.int32), most_factors) - 1)
     own = tl.load(gradient + at, mask=real, other=0).to(tl.float32) / tl.load(scale + n)
-    _step(weights, first, second, average, at, real, own, rate, step, KEEP)
+    weight, m = tl.load(weights + at, mask=real, other=0), tl.load(first + at, mask=real, other=0)
+    mean = tl.load(average + at, mask=real, other=0) if KEEP > 0 else weight
+    weight, m, v, mean = _stepped(weight, m, tl.load(second + at, mask=real, other=0), mean, own, rate, step, KEEP)
+    tl.store(weights + at, weight, mask=real)
+    tl.store(first + at, m, mask=real)
+    tl.store(second + at, v, mask=real)
+    if KEEP > 0:
+        tl.store(average + at, mean, mask=real)
 
 
 B1, B2, EPS, MOST = tl.constexpr(BETA1), tl.constexpr(BETA2), tl.constexpr(EPSILON), tl.constexpr(STEPS)
+AFTER = tl.constexpr(BEHIND)
 LOG1, LOG2 = tl.constexpr(math.log2(BETA1)), tl.constexpr(math.log2(BETA2))

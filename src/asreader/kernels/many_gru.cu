@@ -25,7 +25,6 @@ typedef uint2 Run;
 typedef uint4 Run;
 #endif
 #define RUNS ((NB + 15) / 16)                  // a thread's NB / 2 numbers are so many Runs
-#define MOVES ((NB + 15) / 16)                 // in which a warpgroup moves its units of all sequences
 
 // sigmoid(2 x): weights and inputs of the gates that need it come halved, which costs them nothing.
 __device__ __forceinline__ float sigmoid_of_twice(float x) { return fmaf(quick_tanh(x), 0.5f, 0.5f); }
@@ -140,98 +139,116 @@ struct Place {  // what a thread is in charge of
 
 #define NEAR (U / 16)                          // products with what the block itself has made; the others come after
 #define PART (4 * PAGE * sizeof(Run))          // bytes that a warpgroup keeps of a step
+#define MOVERS (128 / GROUPS)                  // threads that move the data of a warpgroup
+#define AT_A_TIME (MOVERS / 8)                 // sequences that they move in one go: 8 units by each, whole lines by 8 of them
+#define MOVES ((NB + AT_A_TIME - 1) / AT_A_TIME)
 
-extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_forward(
-    const bf16* table, const int* index, const bf16* weights, const float* biases, const int* lengths, bf16* states,
-    unsigned char* kept, int rows, int T, int B, int chunks, int keep) {
-    BLOCK_MEMORY(room);
-    unsigned char* before = room;                          // two tiles of the whole state, by turns
-    unsigned char* given = before + 2 * TILE(H);           // a warp's inputs of three gates; then what it keeps, until that is stored
-    unsigned char* matrix = given + GROUPS * PART;
-    int* sizes = (int*)(matrix + GROUPS * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE);
-    const u32 near = shared_address(sizes + NB), far = near + 16;  // barriers of this block's units and the others', by turns
-    const Place at(lengths, B, chunks);
-    const int lane = at.lane, longest = at.longest, way = at.back ? -1 : 1, begin = at.back ? longest - 1 : 0;
+// What both sides of a block forward share. Barriers: a group's units of a step are made, by turns, and its inputs used; the
+// other blocks' units have come, by turns; a group's inputs have come.
+struct Rooms {
+    unsigned char *before, *given, *matrix;                // two tiles of the state, by turns; inputs, then notes; weights
+    int* sizes;
+    u32 made, far, full;
+    __device__ Rooms(unsigned char* room) {
+        before = room, given = before + 2 * TILE(H), matrix = given + GROUPS * PART;
+        sizes = (int*)(matrix + GROUPS * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE);
+        made = shared_address(sizes + NB), far = made + 16 * GROUPS, full = far + 16;
+    }
+};
 
-    u32 held[3][FORWARD_HELD][4];
-    matrix += at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE;
-    load_weights<3, FORWARD_STEPS, FORWARD_HELD>(held, matrix, [&](int gate, int m, int n) {
-        const bf16 weight = weights[((at.r * 3 + gate) * H + at.rank * U + at.group * 64 + m) * H + (at.rank + n / U) % CS * U + n % U];
-        return gate < 2 ? halved(weight) : weight;
-    });
-    for (int place = threadIdx.x; place < (int)(2 * TILE(H) + GROUPS * PART) / 4; place += THREADS) ((u32*)room)[place] = 0;
-    if (threadIdx.x < NB) sizes[threadIdx.x] = at.size(lengths, B);
-    if (threadIdx.x < 4) prepare(near + 8 * threadIdx.x, GROUPS);
-    const float bias[2] = {biases[at.r * H + at.unit() + (lane >> 2)], biases[at.r * H + at.unit() + (lane >> 2) + 8]};
-
-    // Between tiles and memory a warpgroup moves its own units: 8 of one sequence by each thread, whole lines by 8 of them.
-    const int in_group = threadIdx.x & 127, sequence = in_group >> 3, line = in_group & 7;
-    const bf16* inputs = table + ((at.r >> 1) * rows * 2 + at.back) * 3 * H + at.rank * U + at.group * 64 + line * 8;
+// Those who move data: inputs from the table to the group whose units they are of, its new units to the other blocks and to
+// memory, what it keeps to memory. So those who compute wait for no memory.
+__device__ __forceinline__ void move_data(
+    const Rooms& rooms, const Place& at, const bf16* table, const int* index, bf16* states, unsigned char* kept, int rows, int T, int B,
+    int chunks, int keep) {
+    const int own = threadIdx.x - THREADS, group = own / MOVERS, sequence = own % MOVERS / 8, line = own & 7, lane = own & 31;
+    const int warp = own % MOVERS / 32;                    // among the movers of a group
+    const int longest = at.longest, way = at.back ? -1 : 1, begin = at.back ? longest - 1 : 0, one_step = way * B;
+    const bf16* inputs = table + ((at.r >> 1) * rows * 2 + at.back) * 3 * H + at.rank * U + group * 64 + line * 8;
     const int* words = index + ((at.r >> 1) * T + begin) * B + at.first + sequence;
-    bf16* out = states + ((at.r * (T + 2) + begin + 1) * B + at.first + sequence) * H + at.rank * U + at.group * 64 + line * 8;
-    const int one_step = way * B, one_page = way * chunks * CS * NOTES;
-    const int number = at.warp & 3;                        // of the warp in its group
-    const bool storing = number == 3 && lane == 0;
-    Run* notebook = (Run*)kept + at.notes(T, begin, chunks) - number * PAGE;  // the group's
-    unsigned char* mine = given + at.warp * PAGE * sizeof(Run);
-    unsigned char* theirs = given + (at.group * 4 + line / 2) * PAGE * sizeof(Run) + line % 2 * LINE + sequence * 16;
+    bf16* out = states + ((at.r * (T + 2) + begin + 1) * B + at.first + sequence) * H + at.rank * U + group * 64 + line * 8;
+    Run* notebook = (Run*)kept + at.notes(T, begin, chunks) + (group * 4 - at.warp) * PAGE;
+    const u32 to = shared_address(rooms.given) + group * PART + line / 2 * PAGE * sizeof(Run) + line % 2 * LINE + sequence * 16;
+    const bool storing = warp == 1 && lane == 0;
     int row[MOVES];                                        // of the table, of what will be fetched next
     auto look_up = [&](int step) {
 #pragma unroll
         for (int move = 0; move < MOVES; move++)
-            row[move] = step < longest && sequence + 16 * move < at.count ? words[step * one_step + 16 * move] : -1;
-    };
-    auto fetch = [&](int gate) {
-#pragma unroll
-        for (int move = 0; move < MOVES; move++) {
-            unsigned char* to = theirs + gate * OWN + 256 * move;
-            if (row[move] >= 0) fetch_16(shared_address(to), inputs + (long)row[move] * (6 * H) + gate * H);
-            else if (sequence + 16 * move < NB) *(uint4*)to = make_uint4(0, 0, 0, 0);  // of no sequence
-        }
+            row[move] = step < longest && sequence + AT_A_TIME * move < at.count ? words[step * one_step + AT_A_TIME * move] : -1;
     };
     auto store_state = [&](int turn, long places, bool zero) {
 #pragma unroll
         for (int move = 0; move < MOVES; move++) {
-            if (sequence + 16 * move >= at.count) continue;
-            const uint4 value = *(const uint4*)(before + turn * TILE(H) + TILE(at.rank * U + at.group * 64) + line * LINE + sequence * 16 + 256 * move);
-            *(uint4*)(out + (places + 16 * move) * H) = zero ? make_uint4(0, 0, 0, 0) : value;
+            if (sequence + AT_A_TIME * move >= at.count) continue;
+            const uint4 value = *(const uint4*)(rooms.before + turn * TILE(H) + TILE(at.rank * U + group * 64) + line * LINE + (sequence + AT_A_TIME * move) * 16);
+            *(uint4*)(out + (places + AT_A_TIME * move) * H) = zero ? make_uint4(0, 0, 0, 0) : value;
         }
     };
+    look_up(0);
+    for (int step = 0; step < longest; step++) {
+        const int turned = (step & 1) ^ 1;
+        if (keep && storing) all_read();                   // what was kept is on its way, its place free for inputs
+        movers_meet(group, MOVERS);
+#pragma unroll
+        for (int move = 0; move < MOVES; move++) {
+            const bf16* from = inputs + (long)row[move] * (6 * H);
+#pragma unroll
+            for (int gate = 0; gate < 3; gate++) {
+                const u32 place = to + gate * OWN + AT_A_TIME * 16 * move;
+                if (row[move] >= 0) fetch_16(place, from + gate * H);
+                else if (sequence + AT_A_TIME * move < NB) clear_16(place);  // of no sequence
+            }
+        }
+        look_up(step + 1);
+        fetched();
+        __syncwarp();
+        if (lane == 0) arrive(rooms.full + 8 * group, 0);
+        await(rooms.made + 16 * group + 8 * turned, step >> 1 & 1);
+        if (step + 1 < longest && warp == 0) {
+            const u32 tile = shared_address(rooms.before) + turned * TILE(H) + TILE(at.rank * U + group * 64), barrier = rooms.far + 8 * turned;
+            if (lane == 0) arrive(barrier, (CS - 1) * TILE(64));
+            else if (lane < CS) give_all(in_block(tile, (at.rank + lane) % CS), tile, TILE(64), in_block(barrier, (at.rank + lane) % CS));
+        }
+        if (keep && storing) store_all(notebook + step * (way * chunks * CS * NOTES), shared_address(rooms.given) + group * PART, PART);
+        store_state(turned, step * one_step, false);
+    }
+    for (int t = longest; t < T; t++) store_state(longest & 1, (long)(t - begin) * B, at.back);  // beyond, the last state is handed on
+    if (keep && storing) all_stored();
+}
+
+// Those who compute: products, gates, what is kept.
+__device__ __forceinline__ void step_forward(const Rooms& rooms, const Place& at, const bf16* weights, const float* biases, int keep) {
+    const int lane = at.lane, longest = at.longest, way = at.back ? -1 : 1, begin = at.back ? longest - 1 : 0;
+    u32 held[3][FORWARD_HELD][4];
+    const u32 matrix = shared_address(rooms.matrix) + at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE;
+    load_weights<3, FORWARD_STEPS, FORWARD_HELD>(held, rooms.matrix + at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE, [&](int gate, int m, int n) {
+        const bf16 weight = weights[((at.r * 3 + gate) * H + at.rank * U + at.group * 64 + m) * H + (at.rank + n / U) % CS * U + n % U];
+        return gate < 2 ? halved(weight) : weight;
+    });
+    show_tensor_cores();
+    four_warps_meet(at.group);
+    const float bias[2] = {biases[at.r * H + at.unit() + (lane >> 2)], biases[at.r * H + at.unit() + (lane >> 2) + 8]};
+    const u32 mine = shared_address(rooms.given) + at.warp * PAGE * sizeof(Run), its = mine + at.blocks();
     float state[EIGHTS][4], sum[3][ACCUMULATORS];
 #pragma unroll
     for (int j = 0; j < EIGHTS; j++) for (int e = 0; e < 4; e++) state[j][e] = 0;
-    show_tensor_cores();
-    __syncthreads();
-    meet();
-    look_up(0);
 
     for (int step = 0; step < longest; step++) {
         const int t = begin + way * step, turn = step & 1;
         const auto tile_of = [&](int k) {
             const int block = k / NEAR;                    // after this one; the compiler knows it
             const u32 rank = CS == 1 || block == 0 ? at.rank : (at.rank + block) % CS;
-            return shared_address(before) + turn * TILE(H) + rank * TILE(U) + k % NEAR * 2 * LINE;
+            return shared_address(rooms.before) + turn * TILE(H) + rank * TILE(U) + k % NEAR * 2 * LINE;
         };
-        const auto came = [&](u32 barriers) { if (step) await(barriers + 8 * turn, ((step - 1) >> 1) & 1); };
-        came(near);
-        products<0, 3, 0, NEAR, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), tile_of, [](int) {});
-        if (keep && storing) all_read();                   // what was kept is on its way, its place free for inputs
-        four_warps_meet(at.group);
+        const auto came = [&](u32 barrier) { if (step) await(barrier + 8 * turn, ((step - 1) >> 1) & 1); };
+        for (int group = 0; group < GROUPS; group++) came(rooms.made + 16 * group);
+        products<0, 3, 0, NEAR, FORWARD_STEPS, FORWARD_HELD>(sum, held, matrix, tile_of, [](int) {});
         if (CS > 1) {
-            came(far);
-            products<0, 2, NEAR, FORWARD_STEPS, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), tile_of, [&](int k) {
-                if (k < NEAR + 3) fetch(k - NEAR);
-                if (k == NEAR + 3) look_up(step + 1);
-            });
-            products<2, 3, NEAR, FORWARD_STEPS, FORWARD_STEPS, FORWARD_HELD>(sum, held, shared_address(matrix), tile_of, [](int) {});
-        } else {
-            for (int gate = 0; gate < 3; gate++) fetch(gate);
-            look_up(step + 1);
+            came(rooms.far);
+            products<0, 2, NEAR, FORWARD_STEPS, FORWARD_STEPS, FORWARD_HELD>(sum, held, matrix, tile_of, [](int) {});
+            products<2, 3, NEAR, FORWARD_STEPS, FORWARD_STEPS, FORWARD_HELD>(sum, held, matrix, tile_of, [](int) {});
         }
-        if (step) store_state(turn, (step - 1) * one_step, false);
-        fetched();
-        four_warps_meet(at.group);
-        const u32 its = shared_address(mine) + at.blocks();
+        await(rooms.full + 8 * at.group, step & 1);
         products_done<0, 2, CS == 1 ? 0 : 1>(sum);
 #pragma unroll
         for (int j = 0; j < EIGHTS; j++)                   // reset and update, while the products for new are made
@@ -244,12 +261,12 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
             }
         products_done<2, 3, 0>(sum);
         u32 notes[KEPT][2 * EIGHTS];
-        const u32 fresh_tile = shared_address(before) + (turn ^ 1) * TILE(H) + TILE(at.unit());
+        const u32 fresh_tile = shared_address(rooms.before) + (turn ^ 1) * TILE(H) + TILE(at.unit());
 #pragma unroll
         for (int j = 0; j < EIGHTS; j++) {
             u32 x[2];
             take_two(x, its + 2 * OWN + j * 128);
-            const int2 size = *(const int2*)(sizes + j * 8 + (lane & 3) * 2);
+            const int2 size = *(const int2*)(rooms.sizes + j * 8 + (lane & 3) * 2);
             float note[KEPT - 1][4];
 #pragma unroll
             for (int e = 0; e < 4; e++) {
@@ -278,24 +295,38 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                 for (int run = 0; run < RUNS; run++) {
                     Run value;
                     collect(value, notes[kind] + run * PER_RUN);
-                    ((Run*)mine)[(kind * RUNS + run) * 32 + lane] = value;
+                    ((Run*)(rooms.given + at.warp * PAGE * sizeof(Run)))[(kind * RUNS + run) * 32 + lane] = value;
                 }
         }
         show_tensor_cores();
-        four_warps_meet(at.group);                         // from here on each warp has something to send
-        if (step + 1 < longest && lane == 0) {
-            const u32 turned = 8 * (turn ^ 1), tile = fresh_tile - TILE(number * 16);
-            if (number == 2) arrive(near + turned, 0), arrive(far + turned, (CS - 1) * TILE(64));
-            for (int other = number + 1; other < CS; other += 4) {
-                const u32 to = (at.rank + other) % CS;
-                give_all(in_block(tile, to), tile, TILE(64), in_block(far + turned, to));
-            }
-        }
-        if (keep && storing) store_all(notebook + step * one_page, shared_address(given) + at.group * PART, PART);
+        __syncwarp();
+        if (lane == 0) arrive(rooms.made + 16 * at.group + 8 * (turn ^ 1), 0);
     }
-    store_state(longest & 1, (longest - 1) * one_step, false);
-    for (int t = longest; t < T; t++) store_state(longest & 1, (long)(t - begin) * B, at.back);  // beyond, the last state is handed on
-    if (keep && storing) all_stored();
+}
+
+extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS + 128, 1) gru_forward(
+    const bf16* table, const int* index, const bf16* weights, const float* biases, const int* lengths, bf16* states,
+    unsigned char* kept, int rows, int T, int B, int chunks, int keep) {
+    BLOCK_MEMORY(room);
+    const Rooms rooms(room);
+    const Place at(lengths, B, chunks);
+    for (int place = threadIdx.x; place < (int)(2 * TILE(H) + GROUPS * PART) / 4; place += THREADS + 128) ((u32*)room)[place] = 0;
+    if (threadIdx.x < NB) rooms.sizes[threadIdx.x] = at.size(lengths, B);
+    if (threadIdx.x < 3 * GROUPS + 2) {
+        const int number = threadIdx.x;                    // made by groups and turns, far by turns, full by groups
+        prepare(rooms.made + 8 * number, number < 2 * GROUPS ? 4 : number < 2 * GROUPS + 2 ? GROUPS : MOVERS / 32);
+    }
+    show_tensor_cores();
+    __syncthreads();
+    meet();
+    if (threadIdx.x >= THREADS) {
+        if (GROUPS > 1) leave_registers();
+        move_data(rooms, at, table, index, states, kept, rows, T, B, chunks, keep);
+    } else {
+        if (GROUPS > 1) take_registers();
+        step_forward(rooms, at, weights, biases, keep);
+    }
+    __syncwarp();
     meet();
 }
 
@@ -307,16 +338,18 @@ __device__ __forceinline__ int piece_line() { return threadIdx.x % IN_A_ROW; }
 __device__ __forceinline__ int piece_sequence(int pass) { return threadIdx.x / IN_A_ROW + pass * AT_ONCE; }
 __device__ __forceinline__ u32 piece_byte(int pass) { return piece_line() * LINE + piece_sequence(pass) * 16; }
 
+// The gradient from outside comes for every step, or (SCALED) as one for each sequence, with a scale for every step.
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_backward(
-    const bf16* gradients, const bf16* weights, const int* lengths, const unsigned char* kept, bf16* out, float* bias_sums,
-    int T, int B, int chunks) {
+    const bf16* gradients, const float* scales, const bf16* weights, const int* lengths, const unsigned char* kept, bf16* out,
+    float* bias_sums, int T, int B, int chunks) {
     BLOCK_MEMORY(room);
     unsigned char* own = room;                             // tiles of this block's gates: reset, update, product; new
     unsigned char* outer = own + 4 * TILE(U);      // a tile of the gradient from outside
     unsigned char* shares = outer + TILE(U);               // [2][CS - 1][RUNS][THREADS] Runs, by turns
     unsigned char* matrix = shares + 2 * (CS - 1) * SHARE;
     int* sizes = (int*)(matrix + GROUPS * CS * (BACKWARD_STEPS - BACKWARD_HELD) * WEIGHT_TILE);
-    const u32 barriers = shared_address(sizes + NB);
+    float* scale = (float*)(sizes + NB);                   // [2][NB] of the gradients from outside, by turns
+    const u32 barriers = shared_address(scale + 2 * NB);
     const Place at(lengths, B, chunks);
     const int lane = at.lane, longest = at.longest, way = at.back ? 1 : -1, begin = at.back ? 0 : longest - 1;
 
@@ -329,13 +362,14 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     for (int place = threadIdx.x; place < TILE(U) / 4; place += THREADS) ((u32*)outer)[place] = 0;
     if (threadIdx.x < 2) prepare(barriers + 8 * threadIdx.x, WARPS);
     if (threadIdx.x < NB) sizes[threadIdx.x] = at.size(lengths, B);
-    const bf16* outside = gradients + ((at.r * T + begin) * B + at.first + piece_sequence(0)) * H + at.rank * U + piece_line() * 8;
+    const bf16* outside = gradients + ((SCALED ? at.r : at.r * T + begin) * B + at.first + piece_sequence(0)) * H + at.rank * U + piece_line() * 8;
+    const float* scales_of = scales + ((at.r >> 1) * B + at.first) * T;
     bf16* result = out + ((at.r * T + begin) * B + at.first + piece_sequence(0)) * 4 * H + at.rank * U + piece_line() * 8;
     const Run* notebook = (const Run*)kept + at.notes(T, begin, chunks);
     const int one_step = way * B, one_page = way * chunks * CS * NOTES;
     auto there = [&](int pass) { return piece_sequence(pass) < at.count; };
     auto fetch = [&](int step) {
-        const bf16* from = outside + (long)(step * one_step) * H;
+        const bf16* from = outside + (SCALED ? 0 : (long)(step * one_step) * H);
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++)
             if (there(pass)) fetch_16(shared_address(outer) + piece_byte(pass), from + pass * AT_ONCE * H);
@@ -365,10 +399,10 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         if (step >= longest) return;
         if (threadIdx.x == 0) foresee(notebook + step * one_page, NOTES * sizeof(Run));
 #pragma unroll
-        for (int pass = 0; pass < PASSES; pass++)
+        for (int pass = 0; pass < PASSES && !SCALED; pass++)
             if (piece_line() == 0 && there(pass)) foresee(outside + ((long)(step * one_step) + pass * AT_ONCE) * H, U * 2);
     };
-    float carried[EIGHTS][4], bias_sum[2] = {0, 0}, sum[CS][ACCUMULATORS];
+    float carried[EIGHTS][4], bias_sum[4][2] = {}, sum[CS][ACCUMULATORS];
 #pragma unroll
     for (int j = 0; j < EIGHTS; j++) for (int e = 0; e < 4; e++) carried[j][e] = 0;
     for (int t = longest; t < T; t++) {  // there the last state is handed on: its gradients belong to the last real step
@@ -377,9 +411,15 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         for (int j = 0; j < EIGHTS; j++)
             for (int e = 0; e < 4; e++) {
                 const int n = j * 8 + (lane & 3) * 2 + (e & 1);
-                if (n < at.count) carried[j][e] += __uint_as_float((u32)gradients[((at.r * T + t) * B + at.first + n) * H + at.unit() + (lane >> 2) + (e >> 1) * 8] << 16);
+                if (n >= at.count) continue;
+                const bf16 its = gradients[((SCALED ? at.r : at.r * T + t) * B + at.first + n) * H + at.unit() + (lane >> 2) + (e >> 1) * 8];
+                carried[j][e] += __uint_as_float((u32)its << 16) * (SCALED ? scales_of[n * T + t] : 1);
             }
     }
+    auto scale_at = [&](int step) {  // of the sequence whose number is the thread's
+        return SCALED && (int)threadIdx.x < at.count ? scales_of[threadIdx.x * T + begin + way * step] : 0;
+    };
+    if (SCALED && threadIdx.x < NB) scale[threadIdx.x] = scale_at(0);
     show_tensor_cores();
     __syncthreads();
     fetch(0);
@@ -396,9 +436,10 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
             u32 from_outside[2];
             take_two(from_outside, shared_address(outer) + at.warp * OWN + at.blocks() + j * 128);
             float total[4];
+            const float2 scaled = SCALED ? *(const float2*)(scale + turn * NB + j * 8 + (lane & 3) * 2) : make_float2(1, 1);
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                total[e] = carried[j][e] + (e & 1 ? high(from_outside[e >> 1]) : low(from_outside[e >> 1]));
+                total[e] = fmaf(e & 1 ? high(from_outside[e >> 1]) : low(from_outside[e >> 1]), e & 1 ? scaled.y : scaled.x, carried[j][e]);
             if (CS > 1 && step) {
 #pragma unroll
                 for (int other = 0; other < CS - 1; other++) {
@@ -421,9 +462,12 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
                 }
                 const float fresh[2] = {used[0] * low(note[0]), used[1] * high(note[0])};
                 const float product[2] = {fresh[0] * of_byte(note[3], 0), fresh[1] * of_byte(note[3], 2)};
-                bias_sum[half] += product[0] + product[1];
-                gate[0][half] = paired(used[0] * low(note[2]), used[1] * high(note[2]));
-                gate[1][half] = paired(used[0] * low(note[1]), used[1] * high(note[1]));
+                const float reset[2] = {used[0] * low(note[2]), used[1] * high(note[2])};
+                const float update[2] = {used[0] * low(note[1]), used[1] * high(note[1])};
+                bias_sum[0][half] += product[0] + product[1], bias_sum[1][half] += reset[0] + reset[1];
+                bias_sum[2][half] += update[0] + update[1], bias_sum[3][half] += fresh[0] + fresh[1];
+                gate[0][half] = paired(reset[0], reset[1]);
+                gate[1][half] = paired(update[0], update[1]);
                 gate[2][half] = paired(product[0], product[1]);
                 gate[3][half] = paired(fresh[0], fresh[1]);
             }
@@ -436,12 +480,13 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
             store_gates(step, false);
             break;
         }
+        const float next_scale = scale_at(step + 1);
         // First the other blocks' shares, which have a way to go; this block's own while they travel.
         const auto tile_of = [&](int k) { return shared_address(own) + k * 2 * LINE; };
         const auto beside = [&](int k) {
             constexpr int STORES = 4 * PASSES;
             const int first = k * STORES / BACKWARD_STEPS, last = (k + 1) * STORES / BACKWARD_STEPS;
-            if (k == 0) fetch(step + 1);
+            if (k == 0 && !SCALED) fetch(step + 1);
             if (k == 1) foresee_all(step + AHEAD);
 #pragma unroll
             for (int number = first; number < last; number++) store_gate(step, number % 4, number / 4, false);
@@ -468,15 +513,19 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
         recall(step + 1);
         fetched();
         products_done<0, 1, 0>(sum);
+        if (SCALED && threadIdx.x < NB) scale[(turn ^ 1) * NB + threadIdx.x] = next_scale;
         __syncwarp();
         if (lane == 0) arrive(barrier, (CS - 1) * SHARE / WARPS);  // what the gates have written may be written anew
 #pragma unroll
         for (int i = 0; i < ACCUMULATORS; i++) carried[i / 4][i % 4] += sum[0][i];
     }
-    for (int half = 0; half < 2; half++) {
-        float whole = bias_sum[half];
-        whole += __shfl_xor_sync(0xffffffffu, whole, 1), whole += __shfl_xor_sync(0xffffffffu, whole, 2);
-        if ((lane & 3) == 0) bias_sums[(at.r * chunks + at.chunk) * H + at.unit() + (lane >> 2) + half * 8] = whole;
-    }
+#pragma unroll
+    for (int kind = 0; kind < 4; kind++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float whole = bias_sum[kind][half];
+            whole += __shfl_xor_sync(0xffffffffu, whole, 1), whole += __shfl_xor_sync(0xffffffffu, whole, 2);
+            if ((lane & 3) == 0) bias_sums[((at.r * chunks + at.chunk) * 4 + kind) * H + at.unit() + (lane >> 2) + half * 8] = whole;
+        }
     meet();
 }

@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from asreader.kernels.pointing import to_states
 from asreader.kernels.recurrence import looked_up
 
 INTERPRETED = triton.knobs.runtime.interpret
@@ -189,8 +190,11 @@ def forward(
     return states.view(inputs.dtype), kept
 
 
-def backward(gradient: Tensor, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients at the recurrent products of new, reset, update and at the input of new; sums of the first."""
+def backward(
+    gradient: Tensor, scales: Tensor | None, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor
+) -> tuple[Tensor, None]:
+    """Gradients at the recurrent products of new, reset, update and at the input of new."""
+    gradient = gradient if scales is None else to_states(scales, gradient)
     (recurrences, steps, batch, hidden), lengths = gradient.shape, lengths.repeat_interleave(2, dim=0)
     out = _missing((recurrences, steps, batch, 4 * hidden), kept)
     bits = states.view(out.dtype)
@@ -201,8 +205,7 @@ def backward(gradient: Tensor, weights: Tensor, lengths: Tensor, states: Tensor,
             gradient[some], weights[some], lengths[some], bits[some], kept[some], out[some], steps, batch,
             **_sizes(kept, hidden, share),
         )  # fmt: skip
-    found = out.view(kept.dtype)
-    return found, found[..., :hidden].sum(dim=(1, 2), dtype=torch.float32)
+    return out.view(kept.dtype), None
 
 
 def _share(like: Tensor, hidden: int) -> tuple[int, int]:

@@ -7,19 +7,18 @@ table with a row for each distinct word of a batch; `Places` say which word stan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional
 
 from asreader.kernels.words import Places
-
-_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -33,23 +32,22 @@ class Given:
     lengths: Int[Tensor, "N B"]
 
 
-def run(*given: Given) -> tuple[Float[Tensor, "R _ B H"], ...]:
-    """What `stepwise` defines, by the fastest way that this device offers for this type and size.
+def biases(
+    inputs: Float[Tensor, "R gates"], recurrent: Float[Tensor, "R gates"]
+) -> tuple[Float[Tensor, "R gates"], Float[Tensor, "R H"]]:
+    """What is added to inputs and, scaled by the reset gate, to new's product, from a GRU's own two biases."""
+    hidden = inputs.shape[1] // 3
+    return inputs + functional.pad(recurrent[:, : 2 * hidden], (0, hidden)), recurrent[:, 2 * hidden :]
 
-    What is given first is worked on first; a GPU does the others beside it, on what it leaves unused.
-    """
-    table, hidden = given[0].table, given[0].weights.shape[2]
-    way = fastest(table.device, table.dtype, hidden)
+
+def run(given: Given) -> Float[Tensor, "R T B H"]:
+    """What `stepwise` defines, by the fastest way that this device offers for this type and size."""
+    way = fastest(given.table.device, given.table.dtype, given.weights.shape[2])
     if way is None:
-        return tuple(
-            stepwise(
-                looked_up(own.table, own.places.index), own.weights, own.biases, own.lengths.repeat_interleave(2, 0)
-            )
-            for own in given
-        )
-    leaves = [part for own in given for part in (own.table, own.weights, own.biases.float())]
-    states: tuple[Tensor, ...] = _Recurrences.apply(  # type: ignore[no-untyped-call]
-        way, [own.places for own in given], [own.lengths.int().contiguous() for own in given], *leaves
+        lengths = given.lengths.repeat_interleave(2, dim=0)
+        return stepwise(looked_up(given.table, given.places.index), given.weights, given.biases, lengths)
+    states: Tensor = _Recurrence.apply(  # type: ignore[no-untyped-call]
+        way, given.places, given.lengths, given.table, given.weights, given.biases
     )
     return states
 
@@ -103,65 +101,59 @@ def stepwise(
     return torch.where(backwards[:, None, None, None], whole.flip(1), whole).to(inputs.dtype)
 
 
-class _Recurrences(torch.autograd.Function):
-    """A way's two kernels, and the large products and sums that turn their result into gradients.
+@dataclass(frozen=True)
+class Passed:
+    """What recurrences leave behind: the states, with a row of zeros before and behind, and what `way` keeps."""
 
-    `way.backward` returns gradients at the recurrent products of new, reset and update and at the input of new, and
-    the sums of the first over places. Weights come in the precision in which they are kept, and so do their gradients
-    go.
+    way: ModuleType
+    weights: Float[Tensor, "R gates H"]
+    lengths: Int[Tensor, "N B"]
+    padded: Float[Tensor, "R T_and_two B H"]
+    kept: Tensor
+
+    @property
+    def states(self) -> Float[Tensor, "R T B H"]:
+        """At every place."""
+        return self.padded[:, 1:-1]
+
+
+def forward(way: ModuleType, own: Given, keep: bool) -> Passed:
+    """By a way's own kernel. Weights come in the precision in which they are kept."""
+    table, weights = own.table.contiguous(), own.weights.to(own.table.dtype).contiguous()
+    lengths = own.lengths.int().contiguous()
+    biases = own.biases.float().contiguous()
+    return Passed(
+        way, weights, lengths, *way.forward(table, own.places.index.contiguous(), weights, biases, lengths, keep)
+    )
+
+
+def backward(
+    passed: Passed, gradient: Tensor, scales: Float[Tensor, "N B T"] | None = None
+) -> tuple[Float[Tensor, "R T B four_H"], Float[Tensor, "R four_H"] | None]:
+    """Gradients at the recurrent products of new, reset, update and at the input of new; perhaps their sums.
+
+    The states' own gradients are [R, T, B, H], or [R, B, H] to be scaled for each step.
     """
-
-    @staticmethod
-    def forward(
-        context: Any, way: ModuleType, places: list[Places], lengths: list[Tensor], *leaves: Tensor
-    ) -> tuple[Tensor, ...]:
-        learning = any(context.needs_input_grad)
-        parts = [tensor.contiguous() for tensor in leaves]
-        tables, biases = parts[::3], parts[2::3]
-        weights = [own.to(tables[0].dtype) for own in parts[1::3]]
-        work: list[Callable[[], Any]] = [
-            partial(way.forward, table, where.index.contiguous(), *rest, learning)
-            for table, where, *rest in zip(tables, places, weights, biases, lengths, strict=True)
-        ]
-        if learning:  # what depends on the words alone is made where the long recurrence leaves the device unused
-            work += [partial(where.sums, table) for where, table in zip(places, tables, strict=True)]
-        made = _beside_each_other(work, tables[0].device)
-        found, context.sums = made[: len(places)], made[len(places) :]
-        context.way, context.count, context.dtype = way, len(places), parts[1].dtype
-        context.save_for_backward(*weights, *lengths, *(part for pair in zip(*found, strict=True) for part in pair))
-        return tuple(states[:, 1:-1] for states, _ in found)
-
-    @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved, count = context.saved_tensors, context.count
-        weights, lengths, states, kept = (saved[first : first + count] for first in range(0, 4 * count, count))
-        found = _beside_each_other(
-            [
-                partial(context.way.backward, gradient.contiguous(), *rest)
-                for gradient, *rest in zip(gradients, weights, lengths, states, kept, strict=True)
-            ],
-            weights[0].device,
-        )
-        hidden = states[0].shape[-1]
-
-        def to_weights() -> list[Tensor]:
-            return [
-                _to_weights(out, met, hidden).to(context.dtype) for (out, _), met in zip(found, states, strict=True)
-            ]
-
-        def to_tables() -> list[Tensor]:
-            return [sums(out[..., hidden:].flatten(1, 2)) for (out, _), sums in zip(found, context.sums, strict=True)]
-
-        # Products keep the tensor cores busy, sums the memory.
-        tables, products = _beside_each_other([to_tables, to_weights], weights[0].device)
-        each = zip(tables, products, (to_biases for _, to_biases in found), strict=True)
-        return None, None, None, *(leaf for own in each for leaf in own)
+    found: tuple[Tensor, Tensor | None] = passed.way.backward(
+        gradient.contiguous(), scales, passed.weights, passed.lengths, passed.padded, passed.kept
+    )
+    return found
 
 
-def _to_weights(
-    out: Float[Tensor, "R T B four_H"], states: Float[Tensor, "R T_and_two B H"], hidden: int
-) -> Float[Tensor, "R gates H"]:
+def to_inputs(out: Float[Tensor, "R T B four_H"]) -> Float[Tensor, "R places gates"]:
+    """Of what `backward` gives, the part that belongs to the inputs."""
+    return out.flatten(1, 2)[..., out.shape[-1] // 4 :]
+
+
+def to_biases(out: Float[Tensor, "R T B four_H"], sums: Float[Tensor, "R four_H"] | None) -> Float[Tensor, "R 4 H"]:
+    """Of what `backward` gives, the sums over all places: of new's product, reset, update and new."""
+    found = out.sum(dim=(1, 2), dtype=torch.float32) if sums is None else sums
+    return found.view(len(out), 4, -1)
+
+
+def to_weights(out: Float[Tensor, "R T B four_H"], passed: Passed) -> Float[Tensor, "R gates H"]:
     """Gradients of the recurrent weights: of each gate with the state it met, one row before, or one behind."""
+    hidden, states = out.shape[-1] // 4, passed.padded
     new, resets_and_updates = out.flatten(1, 2)[..., : 3 * hidden].transpose(1, 2).split([hidden, 2 * hidden], dim=1)
     found = out.new_empty(len(out), 3 * hidden, hidden, dtype=torch.float32)
     for backwards in (0, 1):
@@ -169,6 +161,28 @@ def _to_weights(
         product(resets_and_updates[backwards::2], met, found[backwards::2, : 2 * hidden])
         product(new[backwards::2], met, found[backwards::2, 2 * hidden :])
     return found
+
+
+class _Recurrence(torch.autograd.Function):
+    """A way's two kernels, and the large products and sums that turn their result into gradients."""
+
+    @staticmethod
+    def forward(
+        context: Any, way: ModuleType, places: Places, lengths: Tensor, table: Tensor, weights: Tensor, biases: Tensor
+    ) -> Tensor:
+        keep = any(context.needs_input_grad)
+        passed = forward(way, Given(table, places, weights, biases, lengths), keep)
+        context.sums = places.sums(table) if keep else None
+        context.way, context.dtype = way, weights.dtype
+        context.save_for_backward(passed.weights, passed.lengths, passed.padded, passed.kept)
+        return passed.states
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        passed = Passed(context.way, *context.saved_tensors)
+        out, sums = backward(passed, gradient)
+        weights = to_weights(out, passed).to(context.dtype)
+        return None, None, None, context.sums(to_inputs(out)), weights, to_biases(out, sums)[:, 0]
 
 
 def product(
@@ -182,19 +196,42 @@ def product(
     return torch.bmm(left.float(), right.float(), out=out)
 
 
-def _beside_each_other(work: Sequence[Callable[[], _Found]], device: torch.device) -> list[_Found]:
-    """Launch the first on this stream and the others on another, which waits for what came before and is waited for."""
-    if len(work) == 1 or device.type != "cuda":
-        return [task() for task in work]
-    here, aside = torch.cuda.current_stream(device), _other_stream(device)
-    aside.wait_stream(here)
-    found = [work[0]()]
-    with torch.cuda.stream(aside):
-        found += [task() for task in work[1:]]
-    here.wait_stream(aside)
-    return found
+class Beside:
+    """`with` it, work goes to another stream of the device, which runs beside this one.
+
+    It goes after what was there when this was made, or when `wait` was called last. What passes from one stream to the
+    other must be held until they are joined. On a CPU everything is done in order.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._streams: tuple[torch.cuda.Stream, torch.cuda.Stream] | None = None
+        self._entered: AbstractContextManager[Any] = nullcontext()
+        if device.type == "cuda":
+            here = torch.cuda.current_stream(device)
+            self._streams = here, _other_stream(device, here.stream_id)
+        self.wait()
+
+    def __enter__(self) -> None:
+        if self._streams is not None:
+            self._entered = torch.cuda.stream(self._streams[1])
+        self._entered.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        self._entered.__exit__(*raised)
+
+    def wait(self) -> None:
+        """What is done beside from here on waits for what there is here so far."""
+        if self._streams is not None:
+            here, aside = self._streams
+            aside.wait_stream(here)
+
+    def join(self) -> None:
+        """What comes here from now on waits for what was done beside."""
+        if self._streams is not None:
+            here, aside = self._streams
+            here.wait_stream(aside)
 
 
 @cache
-def _other_stream(device: torch.device) -> torch.cuda.Stream:
+def _other_stream(device: torch.device, beside: int) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from asreader.kernels.words import Sorted
 
-CHUNK = 32
+CHUNK = 64
 
 
 def summed(
@@ -33,7 +33,7 @@ def summed(
     precision = "ieee" if values.dtype == torch.float32 else None
     _in_chunks[(chunks, recurrences)](
         values, words.order, words.numbers, sums, edges, *sizes, values.stride(0), values.stride(1),
-        CHUNK=CHUNK, BLOCK=block, PRECISION=precision, num_warps=2, num_stages=4,
+        CHUNK=CHUNK, BLOCK=block, PRECISION=precision, num_warps=4, num_stages=3,
     )  # fmt: skip
     wide = min(512, triton.next_power_of_2(columns))
     _over_edges[(chunks, recurrences)](

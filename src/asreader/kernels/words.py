@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from jaxtyping import Float, Int
@@ -49,10 +49,11 @@ class Places:
         if like.device.type == "cuda":
             from asreader.kernels import segments
 
-            return partial(segments.summed, words=self.sorted_by_word(), sums=torch.zeros_like(like))
+            return partial(segments.summed, words=self.by_word, sums=torch.zeros_like(like))
         return partial(summed_plainly, index=self.index.flatten(1), room=self.room)
 
-    def sorted_by_word(self) -> Sorted:
+    @cached_property
+    def by_word(self) -> Sorted:
         """Places of equal words side by side, in the order in which they were."""
         numbers = self.index.flatten(1)
         # Two radix passes instead of four: there are never so many distinct words in a batch.

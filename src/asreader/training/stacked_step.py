@@ -67,21 +67,25 @@ class StackedAdam:
         self._rates, self._factors = (torch.tensor(each, device=device) for each in (recipe.rates, recipe.factors))
         self._table = self._lazy_table()
 
-    def prepare(self, words: DistinctWords) -> None:
-        """Bring the rows that a batch is about to read up to date, if they are not always."""
-        if self._table is not None:
-            self._table.catch_up(self._moments.steps[:, 0], words)
+    def vectors(self, words: DistinctWords) -> tuple[Float[Tensor, "N W E"], Float[Tensor, "N W E_and_8"] | None]:
+        """Those that a batch is about to read, perhaps also with a one behind each; their rows are brought up to date,
+        if they are not always."""
+        if self._table is None:
+            return stacked.vectors(self._weights, words), None
+        wide = self._table.vectors(self._moments.steps[:, 0], words, self._recipe.precision)
+        return wide[..., : self._weights.embed.shape[2]], wide
 
     def settle(self) -> None:
         """Bring all rows up to date, for whoever else reads the weights."""
         if self._table is not None:
-            self._table.catch_up(self._moments.steps[:, 0])
+            self._table.settle(self._moments.steps[:, 0])
 
     def step(self, gradients: Sequence[Tensor], words: DistinctWords) -> None:
         """Change the weights by the gradients, which are used up: of the words' vectors, then of all other weights."""
         # The fused step goes through memory as it lies; autograd is free to hand out a transposed gradient.
         laid = [tensor.contiguous() for tensor in gradients]
-        norms = torch.stack(torch._foreach_norm([own for tensor in laid for own in tensor]))
+        groups = [*laid[0]], [own for tensor in laid[1:] for own in tensor]  # which may differ in precision
+        norms = torch.stack([norm for group in groups for norm in torch._foreach_norm(group, 2, torch.float32)])
         squares = norms.view(-1, len(self._rates)).square().sum(dim=0)
         scale = ((squares.sqrt() + 1e-6) / self._recipe.clip).clamp(min=1.0)  # what gradients are divided by
         self._moments.steps.add_(1)
@@ -154,6 +158,12 @@ class Prepared:
     numbers: Int[Tensor, "N B"]  # of the examples
     keys: Int[Tensor, " N"]
 
+    def complete(self) -> None:
+        """Make what would otherwise be made when it is first asked for."""
+        wanted: list[object] = [self.batch.readable, self.batch.answer_at]
+        if self.words.rows.device.type == "cuda":
+            wanted += [self.words.document.by_word, self.words.question.by_word]
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -185,7 +195,8 @@ class Step:
         self._adam = StackedAdam(weights, moments, recipe, average)
         device = weights.embed.device
         self._losses = torch.zeros(weights.readers, device=device)
-        self._graphs: dict[Widths, Recorded | None] = {}
+        self._graphs: dict[Widths, list[Recorded]] = {}
+        self._last: Recorded | None = None
         self._capturing = graphs and device.type == "cuda"
         if self._capturing:
             self._order = torch.zeros(weights.readers, batch + 2 + data.anonymous, dtype=torch.int32, device=device)
@@ -197,14 +208,23 @@ class Step:
 
         An order in pinned memory of the host can be worked on while the device is still at the steps before.
         """
-        if self._capturing and widths in self._graphs and self._graphs[widths] is None:
-            self._graphs[widths] = self._recorded(widths)
-        recorded = self._graphs.setdefault(widths, None)
+        recorded = self._ready(widths) if self._capturing and widths in self._graphs else None
+        self._graphs.setdefault(widths, [])
         if recorded is None:
             self._learn(self._prepare(order.to(self._losses.device, non_blocking=True), widths))
         else:
             self._replay(recorded, order)
+        self._last = recorded
         return self._losses
+
+    def _ready(self, widths: Widths) -> Recorded | None:
+        """Graphs of a width, not those of the step before: they could not be prepared while it is at work."""
+        graphs = self._graphs[widths]
+        found = next((recorded for recorded in graphs if recorded is not self._last), None)
+        if found is None:
+            found = self._recorded(widths)
+            graphs += [found] if found else []
+        return found
 
     def _replay(self, recorded: Recorded, order: Int[Tensor, "N columns"]) -> None:
         here = torch.cuda.current_stream()
@@ -228,14 +248,16 @@ class Step:
         sizes, keys = sizes_and_keys.unbind(dim=1)
         batch = self._data.batch(numbers, sizes, widths, dealt, keys)
         words = distinct(batch.document, batch.question, self._weights.embed.shape[1], widths.words)
-        return Prepared(batch, words, numbers, keys)
+        prepared = Prepared(batch, words, numbers, keys)
+        prepared.complete()
+        return prepared
 
     def _learn(self, prepared: Prepared) -> None:
         batch, words = prepared.batch, prepared.words
-        self._adam.prepare(words)
         # Made anew each time: autograd remembers the stream on which a leaf was first used, and recording has its own.
-        weights, vectors = self._weights.learnable(), stacked.vectors(self._weights, words).requires_grad_()
-        losses = stacked.losses(weights, vectors, words, batch, self._lesson(prepared.numbers, prepared.keys))
+        weights, (vectors, wide) = self._weights.learnable(), self._adam.vectors(words)
+        lesson = self._lesson(prepared.numbers, prepared.keys)
+        losses = stacked.losses(weights, vectors.requires_grad_(), words, batch, lesson, wide)
         self._adam.step(torch.autograd.grad(losses.sum(), (vectors, *weights.tensors()[1:])), words)
         self._losses.copy_(losses.detach())
 
