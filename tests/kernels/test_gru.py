@@ -8,7 +8,7 @@ from torch import nn
 
 from asreader.data.batching import Words
 from asreader.kernels import gru as kernel
-from asreader.kernels.gru import BidirectionalGRU, both_directions, of_rows, packed, side_by_side
+from asreader.kernels.gru import BidirectionalGRU, both_directions, of_rows, packed, side_by_side, unserved
 
 
 def words(lengths: list[int]) -> Words:
@@ -119,6 +119,13 @@ def test_reading_without_a_backward_pass_gives_the_same() -> None:
         answering = both_directions(gru, vectors, sequences)
     for kept, shared in zip(training, answering, strict=True):
         assert torch.equal(kept, shared)
+
+
+def test_sizes_without_a_kernel_are_named() -> None:
+    odd, cpu, gpu = BidirectionalGRU(3, 100), torch.device("cpu"), torch.device("cuda")
+    assert unserved(odd, gpu, torch.bfloat16) == [100]
+    assert unserved(odd, cpu, torch.bfloat16) == []
+    assert unserved(nn.Linear(2, 2), gpu, torch.bfloat16) == []
 
 
 def test_matrices_start_orthogonal_and_biases_at_zero() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from types import ModuleType
 
 import pytest
@@ -108,6 +111,49 @@ def test_the_triton_kernel(recurrences: int, steps: int, batch: int, hidden: int
     persistent = pytest.importorskip("asreader.kernels.persistent")
     assert_same(given(recurrences, steps, batch, hidden), persistent, 1e-5)
     assert_scaled(given(recurrences, steps, batch, hidden), persistent, 1e-5)
+
+
+def test_more_sequences_than_the_chip_holds_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    persistent = pytest.importorskip("asreader.kernels.persistent")
+    monkeypatch.setattr(persistent, "_widest", lambda *_: 2)
+    assert_same(given(2, 3, 5, 64), persistent, 1e-5)
+    assert_scaled(given(2, 3, 5, 64), persistent, 1e-5)
+
+
+COMPILED = """
+import sys, torch, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from asreader.kernels import persistent
+
+pointers = dict.fromkeys(("inputs", "weights", "biases", "lengths", "states", "kept"), "*fp32")
+pointers |= {"lengths": "*i32", "states": "*i32"}
+for dtype, hidden, width in ((torch.float32, 448, 16), (torch.bfloat16, 384, 64)):
+    like = torch.empty(1, 1, width, 1, dtype=dtype)
+    options = persistent._sizes(like, hidden, persistent._units(dtype, hidden))
+    launch = {key: options.pop(key) for key in ("num_warps", "num_stages")}
+    if dtype == torch.bfloat16:
+        kinds = {key: {"*fp32": "*bf16", "*i32": "*i16"}[kind] for key, kind in pointers.items()}
+        kinds |= {"biases": "*fp32", "lengths": "*i32"}
+    else:
+        kinds = pointers
+    constants = {**options, "KEEP": True}
+    signature = {**kinds, "T": "i32", "B": "i32"} | dict.fromkeys(constants, "constexpr")
+    source = ASTSource(persistent._forward, signature=signature, constexprs=constants)
+    found = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=launch)
+    print(found.metadata.shared, persistent.needed(dtype, hidden, width))
+"""
+
+
+def test_what_the_triton_kernel_needs_of_the_chip_is_known() -> None:
+    """By Triton's compiler, which needs no GPU."""
+    pytest.importorskip("triton")
+    settings = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    done = subprocess.run([sys.executable, "-c", COMPILED], env=settings, capture_output=True, text=True, check=True)
+    rooms = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert len(rooms) == 2
+    for compiled, expected in rooms:
+        assert compiled == expected
 
 
 def test_every_place_may_have_a_word_of_its_own() -> None:

@@ -55,6 +55,12 @@ class BidirectionalGRU(nn.Module):
         return states, last
 
 
+def unserved(network: nn.Module, device: torch.device, dtype: torch.dtype) -> list[int]:
+    """Sizes of a network's GRUs for which a GPU has no kernel here."""
+    sizes = sorted({module.hidden_size for module in network.modules() if isinstance(module, nn.GRU)})
+    return [size for size in sizes if device.type == "cuda" and recurrence.fastest(device, dtype, size) is None]
+
+
 def packed(
     gru: nn.GRU, vectors: Float[Tensor, "B T E"], words: Words
 ) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:

@@ -13,12 +13,14 @@ All programs must run at the same time, so a launch has no more of them than the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.runtime import driver
 
 from asreader.kernels.pointing import to_states
 from asreader.kernels.recurrence import looked_up
@@ -164,17 +166,41 @@ def _backward(
 
 
 def serves(device: torch.device, dtype: torch.dtype, hidden: int) -> bool:
-    """Whether this way is open."""
-    there = device.type == "cuda" or INTERPRETED
-    largest = {torch.bfloat16: 1024, torch.float32: 512}.get(dtype, 0)  # what shared memory can hold
-    return there and hidden % 64 == 0 and 64 <= hidden <= largest
+    """Whether this way is open: whether a program's weights and the states of a few sequences fit on the chip."""
+    known = dtype in (torch.bfloat16, torch.float32) and hidden % 64 == 0 and 64 <= hidden <= 1024
+    return known and _widest(device, dtype, hidden) > 0
 
 
 def forward(
     table: Tensor, index: Tensor, weights: Tensor, biases: Tensor, lengths: Tensor, keep: bool
 ) -> tuple[Tensor, Tensor]:
     """The states with a row of zeros before and behind, and what a backward pass needs."""
-    inputs, lengths = looked_up(table, index).contiguous(), lengths.repeat_interleave(2, dim=0)
+    inputs, lengths = looked_up(table, index), lengths.repeat_interleave(2, dim=0)
+    parts = [
+        _forward_part(own.contiguous(), each.contiguous(), weights, biases, keep)
+        for own, each in zip(_parts(inputs, weights), _parts(lengths, weights, dim=1), strict=True)
+    ]
+    states, kept = zip(*parts, strict=True)
+    return _whole(states), _whole(kept) if keep else kept[0]
+
+
+def backward(
+    gradient: Tensor, scales: Tensor | None, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor
+) -> tuple[Tensor, None]:
+    """Gradients at the recurrent products of new, reset, update and at the input of new."""
+    gradient = gradient if scales is None else to_states(scales, gradient)
+    lengths = lengths.repeat_interleave(2, dim=0)
+    parts = (_parts(tensor, weights) for tensor in (gradient, states, kept))
+    found = [
+        _backward_part(own.contiguous(), met.contiguous(), noted.contiguous(), each.contiguous(), weights)
+        for own, met, noted, each in zip(*parts, _parts(lengths, weights, dim=1), strict=True)
+    ]
+    return _whole(found), None
+
+
+def _forward_part(
+    inputs: Tensor, lengths: Tensor, weights: Tensor, biases: Tensor, keep: bool
+) -> tuple[Tensor, Tensor]:
     recurrences, steps, batch, gates = inputs.shape
     hidden = gates // 3
     states = _missing((recurrences, steps + 2, batch, hidden), inputs)
@@ -190,12 +216,8 @@ def forward(
     return states.view(inputs.dtype), kept
 
 
-def backward(
-    gradient: Tensor, scales: Tensor | None, weights: Tensor, lengths: Tensor, states: Tensor, kept: Tensor
-) -> tuple[Tensor, None]:
-    """Gradients at the recurrent products of new, reset, update and at the input of new."""
-    gradient = gradient if scales is None else to_states(scales, gradient)
-    (recurrences, steps, batch, hidden), lengths = gradient.shape, lengths.repeat_interleave(2, dim=0)
+def _backward_part(gradient: Tensor, states: Tensor, kept: Tensor, lengths: Tensor, weights: Tensor) -> Tensor:
+    recurrences, steps, batch, hidden = gradient.shape
     out = _missing((recurrences, steps, batch, 4 * hidden), kept)
     bits = states.view(out.dtype)
     share, together = _share(kept, hidden)
@@ -205,26 +227,66 @@ def backward(
             gradient[some], weights[some], lengths[some], bits[some], kept[some], out[some], steps, batch,
             **_sizes(kept, hidden, share),
         )  # fmt: skip
-    return out.view(kept.dtype), None
+    return out.view(kept.dtype)
+
+
+def _parts(tensor: Tensor, weights: Tensor, dim: int = 2) -> tuple[Tensor, ...]:
+    """So many sequences at a time as the chip holds beside these weights."""
+    width = _widest(weights.device, weights.dtype, weights.shape[2])
+    return tuple(
+        tensor.narrow(dim, first, min(width, tensor.shape[dim] - first)) for first in range(0, tensor.shape[dim], width)
+    )
+
+
+def _whole(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=2)
+
+
+def _widest(device: torch.device, dtype: torch.dtype, hidden: int) -> int:
+    """Of how many sequences the chip can hold the states, beside a program's weights; 0 where there is no room."""
+    if INTERPRETED:
+        return 1 << 20
+    if device.type != "cuda":
+        return 0
+    room = driver.active.utils.get_device_properties(device.index or 0)["max_shared_mem"]
+    fitting = (width for width in (64, 32, 16) if needed(dtype, hidden, width) <= room)
+    return next(fitting, 0)
+
+
+def needed(dtype: torch.dtype, hidden: int, width: int) -> int:
+    """Bytes of shared memory: weights of all three gates, and the first part of the states. A product in three TF32
+    parts has its factors there twice."""
+    first, second = _tiles(hidden)
+    numbers = 3 * _units(dtype, hidden) * (first + second) + first * width
+    return numbers * (8 if dtype == torch.float32 else 2)
+
+
+def _units(dtype: torch.dtype, hidden: int) -> int:
+    """Of a program."""
+    return 16 if dtype == torch.float32 or hidden > 512 else 32
+
+
+def _tiles(hidden: int) -> tuple[int, int]:
+    """Two powers of two that cover the state, the second with a rest that is masked."""
+    first = 1 << (hidden.bit_length() - 1)
+    return first, max(16, triton.next_power_of_2(hidden - first)) if hidden > first else 0
 
 
 def _share(like: Tensor, hidden: int) -> tuple[int, int]:
     """Units of a program, so that their weights stay on chip, and how many recurrences run in one launch."""
     if INTERPRETED:
         return hidden, 1 << 20
-    share = 16 if like.dtype == torch.float32 or hidden > 512 else 32
+    share = _units(like.dtype, hidden)
     processors = torch.cuda.get_device_properties(like.device).multi_processor_count
     # Always whole pairs, so that an odd number still means backwards.
     return share, max(2, processors // (hidden // share) // 2 * 2)
 
 
 def _sizes(like: Tensor, hidden: int, share: int) -> dict[str, Any]:
-    first = 1 << (hidden.bit_length() - 1)  # two powers of two cover the state, the second with a rest that is masked
-    rest = hidden - first
-    second = max(16, triton.next_power_of_2(rest))
+    first, second = _tiles(hidden)
     precision = "tf32x3" if like.dtype == torch.float32 else "ieee"
     width = max(16, triton.next_power_of_2(like.shape[2]))
-    tiles = {"K0": first, "K1": second, "TWO": rest > 0}
+    tiles = {"K0": first, "K1": max(16, second), "TWO": second > 0}
     return {"H": hidden, "SHARE": share, "BP": width, **tiles, "PRECISION": precision, "num_warps": 4, "num_stages": 1}
 
 

@@ -27,6 +27,7 @@ from asreader.data.vocabulary import UNKNOWN, Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.interrupts import politely
+from asreader.kernels.gru import unserved
 from asreader.predictor import Reader
 from asreader.progress import bar, say
 from asreader.run import Run
@@ -191,6 +192,8 @@ class Training:
             + f"; on {self.reader.device}, {str(self.reader.precision).removeprefix('torch.')}"
             + (f", {self.processes.count} processes" if self.processes.count > 1 else "")
         )
+        for size in unserved(self.reader.network, self.reader.device, self.reader.precision):
+            say(f"no kernel here for {size} hidden units on this GPU: PyTorch's own recurrence reads, more slowly")
         if self.valid is not None and not self.settings.data.anonymise:
             taught, asked = (unknown_answers(data, self.reader.vocabulary) for data in (self.store, self.valid))
             if asked > 0.05 and taught < asked / 10:
