@@ -68,6 +68,17 @@ def _compare(keep: float) -> None:
     assert torch.equal(lazy.weights[:, 0], start[:, 0])
 
 
+def test_a_second_moment_fades_however_often_rows_are_settled() -> None:
+    """Also when the first has faded to nothing long ago."""
+    with DEVICE:
+        start, zeros, rates = torch.ones(1, 2, 4), torch.zeros(1, 2, 4), torch.tensor([0.01])
+        lazy = lazy_adam.tables(start.clone(), zeros.clone(), zeros + 0.5, rates, torch.zeros(1))
+        for step in (3, 700, 1500):
+            lazy.settle(torch.full((1,), float(step)))
+    torch.testing.assert_close(lazy.second, zeros + 0.5 * 0.999**1500, rtol=1e-4, atol=0.0)
+    assert torch.equal(lazy.weights, start)
+
+
 def test_other_parameters_step_as_adam_does() -> None:
     torch.manual_seed(2)
     with DEVICE:

@@ -17,6 +17,8 @@ from torch import Tensor
 
 from asreader.kernels.pointing import to_states
 
+ALONE = False
+"""Launches may run beside each other: blocks wait for none but those of their cluster, which run at the same time."""
 KEPT = 4
 """Numbers that are kept for each unit and step."""
 FEW = {64: (4,), 128: (8, 4), 192: (4,), 256: (8, 4), 320: (5,), 384: (8, 6)}

@@ -167,10 +167,11 @@ def _settle(
     if missed > 0:
         e = tl.arange(0, EP)
         at, real = line * E + e, e < E
-        m = tl.load(first + at, mask=real, other=0)
-        # A row that has never had a gradient stays where it is, and its average with it.
-        if (tl.sum(tl.abs(m)) > 0) | (KEEP > 0):
-            weight, v = tl.load(weights + at, mask=real, other=0), tl.load(second + at, mask=real, other=0)
+        m, v = tl.load(first + at, mask=real, other=0), tl.load(second + at, mask=real, other=0)
+        # A row that has never had a gradient stays where it is, and its average with it. (The first moment alone is no
+        # sign of that: after a thousand steps it has faded to nothing, the second has not.)
+        if (tl.sum(tl.abs(m) + v) > 0) | (KEEP > 0):
+            weight = tl.load(weights + at, mask=real, other=0)
             mean = tl.load(average + at, mask=real, other=0) if KEEP > 0 else weight
             weight, m, v, mean = _caught_up(
                 weight, m, v, mean, last, missed, tl.load(rates + n), factors, most_factors, KEEP

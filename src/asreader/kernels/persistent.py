@@ -25,6 +25,8 @@ from triton.runtime import driver
 from asreader.kernels.pointing import to_states
 from asreader.kernels.recurrence import looked_up
 
+ALONE = True
+"""Nothing of the kind may run beside a launch: two, each with a part of its programs at work, would wait forever."""
 INTERPRETED = triton.knobs.runtime.interpret
 """On a CPU programs run one after the other: only a recurrence that one program does alone can be tested there."""
 
@@ -166,9 +168,12 @@ def _backward(
 
 
 def serves(device: torch.device, dtype: torch.dtype, hidden: int) -> bool:
-    """Whether this way is open: whether a program's weights and the states of a few sequences fit on the chip."""
+    """Whether this way is open: whether a program's weights and the states of a few sequences fit on the chip, and all
+    programs of both directions run at the same time."""
     known = dtype in (torch.bfloat16, torch.float32) and hidden % 64 == 0 and 64 <= hidden <= 1024
-    return known and _widest(device, dtype, hidden) > 0
+    if not known or not _widest(device, dtype, hidden):
+        return False
+    return INTERPRETED or 2 * (hidden // _units(dtype, hidden)) <= _processors(device)
 
 
 def forward(
@@ -277,9 +282,12 @@ def _share(like: Tensor, hidden: int) -> tuple[int, int]:
     if INTERPRETED:
         return hidden, 1 << 20
     share = _units(like.dtype, hidden)
-    processors = torch.cuda.get_device_properties(like.device).multi_processor_count
     # Always whole pairs, so that an odd number still means backwards.
-    return share, max(2, processors // (hidden // share) // 2 * 2)
+    return share, _processors(like.device) // (hidden // share) // 2 * 2
+
+
+def _processors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def _sizes(like: Tensor, hidden: int, share: int) -> dict[str, Any]:

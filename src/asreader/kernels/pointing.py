@@ -73,7 +73,7 @@ def to_scores(
     """Gradients of the scores, of what has `gradient` at the difference of both logarithms."""
     readers, batch, steps = scores.shape
     found, block = torch.empty_like(scores), min(1024, triton.next_power_of_2(steps))
-    _to_scores[(triton.cdiv(steps, block), readers * batch)](
+    _to_scores[(readers * batch, triton.cdiv(steps, block))](
         scores, _bytes(readable), _bytes(answer_at), *sums, gradient.contiguous(), found, steps, BLOCK=block
     )
     return found
@@ -154,8 +154,8 @@ def _losses(scores, readable, answer_at, everywhere, supported, T, BLOCK: tl.con
 
 @triton.jit
 def _to_scores(scores, readable, answer_at, everywhere, supported, gradient, found, T, BLOCK: tl.constexpr):
-    example = tl.program_id(1).to(tl.int64)
-    t = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    example = tl.program_id(0).to(tl.int64)
+    t = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     at, real = example * T + t, t < T
     score = tl.load(scores + at, mask=real, other=0)
     may = tl.load(readable + at, mask=real, other=0) != 0

@@ -200,13 +200,13 @@ class Beside:
     """`with` it, work goes to another stream of the device, which runs beside this one.
 
     It goes after what was there when this was made, or when `wait` was called last. What passes from one stream to the
-    other must be held until they are joined. On a CPU everything is done in order.
+    other must be held until they are joined. On a CPU everything is done in order, and where `alone` is asked for.
     """
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, alone: bool) -> None:
         self._streams: tuple[torch.cuda.Stream, torch.cuda.Stream] | None = None
         self._entered: AbstractContextManager[Any] = nullcontext()
-        if device.type == "cuda":
+        if device.type == "cuda" and not alone:
             here = torch.cuda.current_stream(device)
             self._streams = here, _other_stream(device, here.stream_id)
         self.wait()

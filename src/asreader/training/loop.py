@@ -193,7 +193,7 @@ class Training:
             + (f", {self.processes.count} processes" if self.processes.count > 1 else "")
         )
         for size in unserved(self.reader.network, self.reader.device, self.reader.precision):
-            say(f"no kernel here for {size} hidden units on this GPU: PyTorch's own recurrence reads, more slowly")
+            say(f"no kernel here for {size} hidden units on this GPU: PyTorch's own operations do it, more slowly")
         if self.valid is not None and not self.settings.data.anonymise:
             taught, asked = (unknown_answers(data, self.reader.vocabulary) for data in (self.store, self.valid))
             if asked > 0.05 and taught < asked / 10:

@@ -7,7 +7,7 @@ it, forward and backward.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -108,70 +108,85 @@ class _Done:
     document: _Read
     asked: _Read
     question: Float[Tensor, "R B H"]
-    to_words: Callable[[Tensor], Tensor]
+    to_words: Callable[[Tensor], Tensor] | None
 
 
 class _Scores(torch.autograd.Function):
-    """The whole network up to the scores."""
+    """The whole network up to the scores. Streams are joined whatever happens: no graph can be given up otherwise."""
 
     @staticmethod
     def forward(context: Any, task: Task, vectors: Float[Tensor, "N W E"], *weights: Tensor) -> Float[Tensor, "N B T"]:
-        learning, lesson, words, batch = any(context.needs_input_grad), task.lesson, task.words, task.batch
-        beside = Beside(vectors.device)
-        with beside:
-            # Of a question's few words hardly any are the same: they are taken as they stand.
-            at = _gathered(task.wide_vectors(vectors, 1), words.question)
-            places = Places.one_each(words.question.index.shape, vectors.device)
-            asked_inputs, asked_given = _given(Encoders(*weights[4:]), at, places, batch.question_lengths)
-        read = task.wide_vectors(vectors, 0)
-        inputs, given = _given(Encoders(*weights[:4]), read, words.document, batch.document_lengths)
-        beside.wait()  # the short recurrence would keep the long one from beginning
-        passed = recurrence.forward(task.way, given, learning)
-        with beside:
-            asked_passed = recurrence.forward(task.way, asked_given, learning)
-            question = lesson.dropped(_ended(asked_passed.states).unflatten(0, (-1, 2)), 2).flatten(0, 1)
-            if learning:  # sums begin as zero: there is time for it now
-                documents, asked, to_words = (
-                    where.sums(like)
-                    for where, like in (
-                        (words.document, given.table),
-                        (places, asked_given.table),
-                        (words.question, vectors[:, :, None]),
-                    )
-                )
-                context.done = _Done(
-                    lesson,
-                    _Read(read[..., :-BEHIND], inputs, passed, documents),
-                    _Read(at[..., :-BEHIND], asked_inputs, asked_passed, asked),
-                    question,
-                    to_words,
-                )
-        beside.join()
-        return pointing.scores(passed.states, question)
+        beside = Beside(vectors.device, task.way.ALONE)
+        try:
+            done = _read(task, vectors, weights, any(context.needs_input_grad), beside)
+        finally:
+            beside.join()
+        context.done = done if any(context.needs_input_grad) else None
+        return pointing.scores(done.document.passed.states, done.question)
 
     @staticmethod
     def backward(context: Any, gradient: Float[Tensor, "N B T"]) -> tuple[Tensor | None, ...]:
         done: _Done = context.done
-        lesson, documents, asked, gradient = done.lesson, done.document, done.asked, gradient.contiguous()
-        beside = Beside(gradient.device)
-        # A state's gradient is its question's vector times its score's.
-        out, sums = recurrence.backward(documents.passed, done.question, gradient)
-        with beside:
-            to_question = pointing.to_question(gradient, documents.passed.states).to(done.question.dtype)
-            to_question = lesson.dropped(to_question.unflatten(0, (-1, 2)), 2).flatten(0, 1)
-            at_ends = _at_ends(to_question, asked.passed.states.shape[1])
-            asked_out, asked_sums = recurrence.backward(asked.passed, at_ends)
-            asked_recurrent = asked.to_recurrent(asked_out, asked_sums)
-            to_places, to_asked_inputs = asked.to_inputs(asked_out)
-            to_asked_words = lesson.dropped(done.to_words(to_places)[:, :, 0], 1)
-        beside.wait()
-        with beside:  # products keep the tensor cores busy, sums the memory
-            recurrent = documents.to_recurrent(out, sums)
-        to_words, to_inputs = documents.to_inputs(out)
-        to_words = lesson.dropped(to_words, 0)
-        beside.join()
+        beside = Beside(gradient.device, done.document.passed.way.ALONE)
+        try:
+            documents, asked = _learn(done, gradient.contiguous(), beside)
+        finally:
+            beside.join()
         context.done = None
-        return None, to_words + to_asked_words, to_inputs, *recurrent, to_asked_inputs, *asked_recurrent
+        return None, documents[0] + asked[0], *documents[1:], *asked[1:]
+
+
+def _read(
+    task: Task, vectors: Float[Tensor, "N W E"], weights: Sequence[Tensor], learning: bool, beside: Beside
+) -> _Done:
+    lesson, words, batch = task.lesson, task.words, task.batch
+    with beside:
+        # Of a question's few words hardly any are the same: they are taken as they stand.
+        at = _gathered(task.wide_vectors(vectors, 1), words.question)
+        places = Places.one_each(words.question.index.shape, vectors.device)
+        asked_inputs, asked_given = _given(Encoders(*weights[4:]), at, places, batch.question_lengths)
+    read = task.wide_vectors(vectors, 0)
+    inputs, given = _given(Encoders(*weights[:4]), read, words.document, batch.document_lengths)
+    beside.wait()  # the short recurrence would keep the long one from beginning
+    passed = recurrence.forward(task.way, given, learning)
+    with beside:
+        asked_passed = recurrence.forward(task.way, asked_given, learning)
+        question = lesson.dropped(_ended(asked_passed.states).unflatten(0, (-1, 2)), 2).flatten(0, 1)
+        each = (words.document, given.table), (places, asked_given.table), (words.question, vectors[:, :, None])
+        # Sums begin as zero: there is time for it now.
+        documents, asked, to_words = (where.sums(like) if learning else None for where, like in each)
+    return _Done(
+        lesson,
+        _Read(read[..., :-BEHIND], inputs, passed, documents),
+        _Read(at[..., :-BEHIND], asked_inputs, asked_passed, asked),
+        question,
+        to_words,
+    )
+
+
+def _learn(done: _Done, gradient: Float[Tensor, "N B T"], beside: Beside) -> tuple[list[Tensor], list[Tensor]]:
+    """Gradients of the documents' vectors and weights, and of the questions'."""
+    lesson, documents, asked = done.lesson, done.document, done.asked
+    # A state's gradient is its question's vector times its score's.
+    out, sums = recurrence.backward(documents.passed, done.question, gradient)
+    with beside:
+        to_question = pointing.to_question(gradient, documents.passed.states).to(done.question.dtype)
+        to_question = lesson.dropped(to_question.unflatten(0, (-1, 2)), 2).flatten(0, 1)
+        at_ends = _at_ends(to_question, asked.passed.states.shape[1])
+        asked_out, asked_sums = recurrence.backward(asked.passed, at_ends)
+        asked_recurrent = asked.to_recurrent(asked_out, asked_sums)
+        to_places, to_asked_inputs = asked.to_inputs(asked_out)
+        assert done.to_words is not None
+        to_asked_words = lesson.dropped(done.to_words(to_places)[:, :, 0], 1)
+    beside.wait()
+    with beside:  # products keep the tensor cores busy, sums the memory
+        recurrent = documents.to_recurrent(out, sums)
+    to_words, to_inputs = documents.to_inputs(out)
+    beside.join()  # before anything that was held for the other stream is let go
+    return (
+        [lesson.dropped(to_words, 0), to_inputs, *recurrent],
+        [to_asked_words, to_asked_inputs, *asked_recurrent],
+    )
 
 
 def _given(
