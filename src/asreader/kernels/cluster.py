@@ -92,16 +92,15 @@ def backward(
 ) -> tuple[Tensor, Tensor | None]:
     """Gradients at the recurrent products of new, reset, update and at the input of new; of many, their sums."""
     (recurrences, _, batch, hidden), steps = states.shape, states.shape[1] - 2
-    shape = replace(_shape(recurrences, batch, hidden, kept.device), scaled=scales is not None)
+    shape = _shape(recurrences, batch, hidden, kept.device)
     out = kept.new_empty(recurrences, steps, batch, 4 * hidden)
     if shape.many:
         sums = torch.empty(recurrences, shape.chunks, 4 * hidden, device=kept.device)
-        scale = sums if scales is None else scales
+        scale = sums if scales is None else scales  # an address that is not looked at where there are none
         many: list[Tensor | int] = [gradient, scale, weights, lengths, kept, out, sums, steps, batch, shape.chunks]
-        _launch("gru_backward", shape, recurrences, many, kept.device)
+        _launch("gru_backward", replace(shape, scaled=scales is not None), recurrences, many, kept.device)
         return out, sums[:, 0] if shape.chunks == 1 else sums.sum(dim=1)
-    if scales is not None:
-        gradient, shape = to_states(scales, gradient), replace(shape, scaled=False)
+    gradient = gradient if scales is None else to_states(scales, gradient)
     few: list[Tensor | int] = [gradient, weights, lengths, states, kept, out, steps, batch, shape.chunks]
     _launch("gru_backward", shape, recurrences, few, kept.device)
     return out, None

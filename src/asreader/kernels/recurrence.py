@@ -7,7 +7,6 @@ table with a row for each distinct word of a batch; `Places` say which word stan
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -28,7 +27,7 @@ class Given:
     table: Float[Tensor, "N W D gates"]  # both directions of a word side by side
     places: Places
     weights: Float[Tensor, "R gates H"]
-    biases: Float[Tensor, "R H"]
+    biases: Float[Tensor, "R H"]  # of the recurrent product of new; all others are in the table
     lengths: Int[Tensor, "N B"]
 
 
@@ -194,44 +193,3 @@ def product(
     if left.device.type == "cuda":
         return torch.bmm(left, right, out_dtype=torch.float32, out=out)
     return torch.bmm(left.float(), right.float(), out=out)
-
-
-class Beside:
-    """`with` it, work goes to another stream of the device, which runs beside this one.
-
-    It goes after what was there when this was made, or when `wait` was called last. What passes from one stream to the
-    other must be held until they are joined. On a CPU everything is done in order, and where `alone` is asked for.
-    """
-
-    def __init__(self, device: torch.device, alone: bool) -> None:
-        self._streams: tuple[torch.cuda.Stream, torch.cuda.Stream] | None = None
-        self._entered: AbstractContextManager[Any] = nullcontext()
-        if device.type == "cuda" and not alone:
-            here = torch.cuda.current_stream(device)
-            self._streams = here, _other_stream(device, here.stream_id)
-        self.wait()
-
-    def __enter__(self) -> None:
-        if self._streams is not None:
-            self._entered = torch.cuda.stream(self._streams[1])
-        self._entered.__enter__()
-
-    def __exit__(self, *raised: Any) -> None:
-        self._entered.__exit__(*raised)
-
-    def wait(self) -> None:
-        """What is done beside from here on waits for what there is here so far."""
-        if self._streams is not None:
-            here, aside = self._streams
-            aside.wait_stream(here)
-
-    def join(self) -> None:
-        """What comes here from now on waits for what was done beside."""
-        if self._streams is not None:
-            here, aside = self._streams
-            here.wait_stream(aside)
-
-
-@cache
-def _other_stream(device: torch.device, beside: int) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)

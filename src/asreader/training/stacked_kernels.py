@@ -19,8 +19,9 @@ from torch.nn import functional
 
 from asreader.data.resident import ReadersBatch
 from asreader.kernels import pointing, recurrence
+from asreader.kernels.beside import Beside
 from asreader.kernels.biased import BEHIND, with_biases, with_ones
-from asreader.kernels.recurrence import Beside, Given, Passed, product
+from asreader.kernels.recurrence import Given, Passed, product
 from asreader.kernels.words import DistinctWords, Places
 from asreader.training.stacked import Encoders, Lesson, Stack
 
@@ -102,7 +103,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Done:
-    """What the backward pass needs of the forward one."""
+    """What scores are made of, and what the backward pass needs of the forward one."""
 
     lesson: Lesson
     document: _Read
@@ -139,6 +140,7 @@ class _Scores(torch.autograd.Function):
 def _read(
     task: Task, vectors: Float[Tensor, "N W E"], weights: Sequence[Tensor], learning: bool, beside: Beside
 ) -> _Done:
+    """Both encoders' forward pass."""
     lesson, words, batch = task.lesson, task.words, task.batch
     with beside:
         # Of a question's few words hardly any are the same: they are taken as they stand.

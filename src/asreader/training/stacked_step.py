@@ -68,8 +68,7 @@ class StackedAdam:
         self._table = self._lazy_table()
 
     def vectors(self, words: DistinctWords) -> tuple[Float[Tensor, "N W E"], Float[Tensor, "N W E_and_8"] | None]:
-        """Those that a batch is about to read, perhaps also with a one behind each; their rows are brought up to date,
-        if they are not always."""
+        """Those that a batch is about to read, perhaps also with a one behind each, whatever their rows have missed."""
         if self._table is None:
             return stacked.vectors(self._weights, words), None
         wide = self._table.vectors(self._moments.steps[:, 0], words, self._recipe.precision)
