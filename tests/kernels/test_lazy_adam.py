@@ -37,7 +37,7 @@ def _compare(keep: float) -> None:
         if step in (2, 175, 199):
             met = [torch.tensor([8, 1, 1, 1])] * readers
         batch = torch.stack(met)[:, None, :]
-        words = distinct(batch, batch, table, room=6)
+        words = distinct(batch, batch, table, room=6, lines=5)
         vectors = lazy.vectors(steps[:, 0], words, torch.float32)
         assert torch.equal(vectors[..., width:], torch.eye(8)[0].expand(readers, 6, 8))
         own = torch.zeros(readers, 6, width)
@@ -46,7 +46,7 @@ def _compare(keep: float) -> None:
             rows = met[n].unique()
             assert torch.equal(words.rows[n, : words.counts[n]].long(), rows)
             read = vectors[n, : len(rows), :width]
-            torch.testing.assert_close(read, plain[n].detach()[rows], rtol=2e-5, atol=2e-6)
+            torch.testing.assert_close(read, plain[n].detach()[rows], rtol=2e-6, atol=1e-6)
             gradient[n, rows] = own[n, : len(rows)] = torch.randn(len(rows), width) * 0.1 ** (step % 5)
         steps += 1
         lazy.update(own, scale, steps[:, 0], words)
@@ -59,9 +59,9 @@ def _compare(keep: float) -> None:
     lazy.settle(steps[:, 0])
     assert (lazy.reached == 200).all()
     if lazy.average is not None:
-        torch.testing.assert_close(lazy.average, average, rtol=2e-5, atol=3e-6)
+        torch.testing.assert_close(lazy.average, average, rtol=2e-6, atol=1e-6)
     for n in range(readers):
-        torch.testing.assert_close(lazy.weights[n], plain[n].detach(), rtol=2e-5, atol=2e-6)
+        torch.testing.assert_close(lazy.weights[n], plain[n].detach(), rtol=2e-6, atol=1e-6)
         state = optimizers[n].state[plain[n]]
         torch.testing.assert_close(lazy.first[n], state["exp_avg"], rtol=1e-4, atol=1e-7)
         torch.testing.assert_close(lazy.second[n], state["exp_avg_sq"], rtol=1e-4, atol=1e-9)
@@ -80,10 +80,11 @@ def test_a_second_moment_fades_however_often_rows_are_settled() -> None:
 
 
 def test_other_parameters_step_as_adam_does() -> None:
+    """In twice the precision: its corrections of the first steps are small differences of numbers near 1."""
     torch.manual_seed(2)
     with DEVICE:
-        rates, scale, start = torch.tensor([0.01, 0.002]), torch.tensor([1.0, 2.5]), torch.randn(2, 7, 300)
-        plain = [own.clone().requires_grad_() for own in start]
+        rates, scale, start = torch.tensor([0.01, 0.002]), torch.tensor([1.0, 2.5]), torch.randn(2, 7, 300) / 1000
+        plain = [own.double().requires_grad_() for own in start]
         optimizers = [torch.optim.Adam([own], rate.item()) for own, rate in zip(plain, rates, strict=True)]
         steps, first, second = torch.zeros(2, 3), torch.zeros_like(start), torch.zeros_like(start)
         lazy = lazy_adam.tables(start.clone(), first.clone(), second.clone(), rates, steps[:, 0])
@@ -92,6 +93,6 @@ def test_other_parameters_step_as_adam_does() -> None:
             steps += 1
             lazy.step(start, first, second, None, gradient, scale, steps[:, 0])
             for n, optimizer in enumerate(optimizers):
-                plain[n].grad = gradient[n] / scale[n]
+                plain[n].grad = (gradient[n] / scale[n]).double()
                 optimizer.step()
-    torch.testing.assert_close(start, torch.stack(plain).detach(), rtol=2e-5, atol=2e-6)
+    torch.testing.assert_close(start.double(), torch.stack(plain).detach(), rtol=0.0, atol=2e-8)

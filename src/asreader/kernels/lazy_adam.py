@@ -25,6 +25,8 @@ from asreader.kernels.words import DistinctWords
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 STEPS = 160
+CORRECTED = 20_000
+"""Steps after which Adam's corrections are 1 in float32."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Tables:
     first: Float[Tensor, "N V E"]
     second: Float[Tensor, "N V E"]
     rates: Float[Tensor, " N"]
-    factors: Float[Tensor, " steps"]  # of the rates, step by step; the last one stays
+    paces: Float[Tensor, "steps 2"]  # what a rate and the root of a second moment are multiplied with; the last stay
     reached: Int[Tensor, "N V"]
     average: Float[Tensor, "N V E"] | None = None
     keep: float = 0.0  # what a step keeps of the average
@@ -44,7 +46,7 @@ class Tables:
         """Take all rows to the step that their reader has reached."""
         readers, table, width = self.weights.shape
         _settle[(table, readers)](
-            self.weights, self.first, self.second, self.rates, self.factors, len(self.factors), self._averaged,
+            self.weights, self.first, self.second, self.rates, self.paces, len(self.paces), self._averaged,
             self.reached, steps, steps.stride(0), table, **self._sizes(width),
         )  # fmt: skip
 
@@ -58,7 +60,7 @@ class Tables:
         (readers, table, width), room = self.weights.shape, words.rows.shape[1]
         found = torch.empty(readers, room, width + BEHIND, dtype=precision, device=self.weights.device)
         _vectors[(room, readers)](
-            self.weights, self.first, self.second, self.rates, self.factors, len(self.factors), self.reached,
+            self.weights, self.first, self.second, self.rates, self.paces, len(self.paces), self.reached,
             words.rows, words.counts, steps, steps.stride(0), room, table, found, **self._sizes(width),
         )  # fmt: skip
         return found
@@ -70,7 +72,7 @@ class Tables:
         it already."""
         (readers, table, width), room = self.weights.shape, words.rows.shape[1]
         _update[(room, readers)](
-            self.weights, self.first, self.second, self.rates, self.factors, len(self.factors), self._averaged,
+            self.weights, self.first, self.second, self.rates, self.paces, len(self.paces), self._averaged,
             self.reached, words.rows, words.counts, gradient, scale, steps, steps.stride(0), room, table,
             **self._sizes(width),
         )  # fmt: skip
@@ -88,7 +90,7 @@ class Tables:
         """One step of another parameter of the readers, which is used as a whole and so never behind."""
         count = weights[0].numel()
         _whole[(triton.cdiv(count, 1024), len(weights))](
-            weights, first, second, self.rates, self.factors, len(self.factors),
+            weights, first, second, self.rates, self.paces, len(self.paces),
             weights if average is None else average, gradient, scale, steps, steps.stride(0), count, BLOCK=1024,
             KEEP=self.keep,
         )  # fmt: skip
@@ -115,8 +117,20 @@ def tables(
 ) -> Tables:
     """Tables whose rows have all reached the present step."""
     reached = steps.int()[:, None].expand(weights.shape[:2]).contiguous()
-    factors = torch.ones(1, device=weights.device) if factors is None else factors
-    return Tables(weights, first, second, rates, factors, reached, average, keep if average is not None else 0.0)
+    paces = _paces(torch.ones(1) if factors is None else factors).to(weights.device)
+    return Tables(weights, first, second, rates, paces, reached, average, keep if average is not None else 0.0)
+
+
+def _paces(factors: Float[Tensor, " some"]) -> Float[Tensor, "steps 2"]:
+    """Adam's corrections of moments that began as zero, the first with the factors of the rates.
+
+    As a table, for 1 - 0.999^t taken in float32 is off by some 0.00005 of itself at first, and roots and quotients for
+    every missed step of every row take time.
+    """
+    count, known = max(len(factors), CORRECTED), factors.cpu().double()
+    step = torch.arange(1, count + 1, dtype=torch.float64, device="cpu")
+    whole = torch.cat([known, known[-1:].expand(count - len(known))])
+    return torch.stack([whole / (1 - BETA1**step), (1 - BETA2**step).rsqrt()], dim=1).float()
 
 
 @triton.jit
@@ -132,32 +146,37 @@ def _share(step, KEEP: tl.constexpr):
 
 
 @triton.jit
+def _pace(paces, most, step):
+    """Those of a step."""
+    at = paces + 2 * (tl.minimum(step, most) - 1)
+    return tl.load(at), tl.load(at + 1)
+
+
+@triton.jit
 def _caught_up(
-    weight, m, v, mean, last, missed, rate, factors, most_factors, KEEP: tl.constexpr
+    weight, m, v, mean, last, missed, rate, paces, most, KEEP: tl.constexpr
 ):  # fmt: skip
     """Some numbers of a row after the steps that it has missed: weights, both moments, the average."""
-    power1, power2 = tl.exp2(last * LOG1), tl.exp2(last * LOG2)
+    root = tl.sqrt(v)
     # Without a first moment a weight stays where it is.
     taken = tl.where(tl.sum(tl.abs(m)) > 0, tl.minimum(missed, MOST), 0)
     for further in range(taken):
-        power1 *= B1
-        power2 *= B2
         m *= B1
-        v *= B2
-        factor = tl.load(factors + tl.minimum(last + further, most_factors - 1))
-        weight -= rate * factor / (1 - power1) * m / (tl.sqrt(v) / tl.sqrt(1 - power2) + EPS)
+        root *= ROOT2
+        pace, larger = _pace(paces, most, last + further + 1)
+        weight -= rate * pace * m / (root * larger + EPS)
         if KEEP > 0:
             mean += _share(last + further + 1, KEEP) * (weight - mean)
     if KEEP > 0:  # the shares of all further steps, multiplied, are this quotient
         rest = tl.exp2((missed - taken) * tl.log2(KEEP)) * _unkept(last + taken, KEEP)
         left = tl.where(missed > taken, rest / _unkept(last + missed, KEEP), 1.0)
         mean = weight + (mean - weight) * left
-    return weight, m * tl.exp2((missed - taken) * LOG1), v * tl.exp2((missed - taken) * LOG2), mean
+    return weight, m * tl.exp2((missed - taken) * LOG1), v * tl.exp2(missed * LOG2), mean
 
 
 @triton.jit
 def _settle(
-    weights, first, second, rates, factors, most_factors, average, reached, steps, stride, V,
+    weights, first, second, rates, paces, most, average, reached, steps, stride, V,
     E: tl.constexpr, EP: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     n = tl.program_id(1).to(tl.int64)
@@ -173,9 +192,7 @@ def _settle(
         if (tl.sum(tl.abs(m) + v) > 0) | (KEEP > 0):
             weight = tl.load(weights + at, mask=real, other=0)
             mean = tl.load(average + at, mask=real, other=0) if KEEP > 0 else weight
-            weight, m, v, mean = _caught_up(
-                weight, m, v, mean, last, missed, tl.load(rates + n), factors, most_factors, KEEP
-            )
+            weight, m, v, mean = _caught_up(weight, m, v, mean, last, missed, tl.load(rates + n), paces, most, KEEP)
             tl.store(weights + at, weight, mask=real)
             tl.store(first + at, m, mask=real)
             tl.store(second + at, v, mask=real)
@@ -186,7 +203,7 @@ def _settle(
 
 @triton.jit
 def _vectors(
-    weights, first, second, rates, factors, most_factors, reached, rows, counts, steps, stride, room, V, found,
+    weights, first, second, rates, paces, most, reached, rows, counts, steps, stride, room, V, found,
     E: tl.constexpr, EP: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
@@ -197,19 +214,19 @@ def _vectors(
     missed = tl.load(steps + n * stride).to(tl.int32) - last
     if (place < tl.load(counts + n)) and missed > 0:
         m, v = tl.load(first + at, mask=real, other=0), tl.load(second + at, mask=real, other=0)
-        weight, m, v, _ = _caught_up(weight, m, v, weight, last, missed, tl.load(rates + n), factors, most_factors, 0.0)
+        weight, m, v, _ = _caught_up(weight, m, v, weight, last, missed, tl.load(rates + n), paces, most, 0.0)
     here, behind = found + (n * room + place) * (E + AFTER), tl.arange(0, AFTER)
     tl.store(here + e, weight.to(found.dtype.element_ty), mask=real)
     tl.store(here + E + behind, (behind == 0).to(found.dtype.element_ty))
 
 
 @triton.jit
-def _stepped(weight, m, v, mean, gradient, rate, step, KEEP: tl.constexpr):
+def _stepped(weight, m, v, mean, gradient, rate, paces, most, step, KEEP: tl.constexpr):
     """Some numbers after a step of Adam."""
     m += (1 - B1) * (gradient - m)
     v = B2 * v + (1 - B2) * gradient * gradient
-    correction1, correction2 = 1 - tl.exp2(step * LOG1), 1 - tl.exp2(step * LOG2)
-    weight -= rate / correction1 * m / (tl.sqrt(v) / tl.sqrt(correction2) + EPS)
+    pace, larger = _pace(paces, most, step.to(tl.int32))
+    weight -= rate * pace * m / (tl.sqrt(v) * larger + EPS)
     if KEEP > 0:
         mean += _share(step, KEEP) * (weight - mean)
     return weight, m, v, mean
@@ -217,7 +234,7 @@ def _stepped(weight, m, v, mean, gradient, rate, step, KEEP: tl.constexpr):
 
 @triton.jit
 def _update(
-    weights, first, second, rates, factors, most_factors, average, reached, rows, counts, gradient, scale, steps,
+    weights, first, second, rates, paces, most, average, reached, rows, counts, gradient, scale, steps,
     stride, room, V, E: tl.constexpr, EP: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
@@ -230,10 +247,9 @@ def _update(
         v = tl.load(second + at, mask=real, other=0)
         mean = tl.load(average + at, mask=real, other=0) if KEEP > 0 else weight
         if missed > 0:
-            weight, m, v, mean = _caught_up(weight, m, v, mean, last, missed, rate, factors, most_factors, KEEP)
+            weight, m, v, mean = _caught_up(weight, m, v, mean, last, missed, rate, paces, most, KEEP)
         own = tl.load(gradient + (n * room + place) * E + e, mask=real, other=0).to(tl.float32) / tl.load(scale + n)
-        rate *= tl.load(factors + tl.minimum(step.to(tl.int32), most_factors) - 1)
-        weight, m, v, mean = _stepped(weight, m, v, mean, own, rate, step, KEEP)
+        weight, m, v, mean = _stepped(weight, m, v, mean, own, rate, paces, most, step, KEEP)
         tl.store(weights + at, weight, mask=real)
         tl.store(first + at, m, mask=real)
         tl.store(second + at, v, mask=real)
@@ -244,18 +260,18 @@ def _update(
 
 @triton.jit
 def _whole(
-    weights, first, second, rates, factors, most_factors, average, gradient, scale, steps, stride, count,
+    weights, first, second, rates, paces, most, average, gradient, scale, steps, stride, count,
     BLOCK: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     n = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     at, real = n * count + place, place < count
     step = tl.load(steps + n * stride)
-    rate = tl.load(rates + n) * tl.load(factors + tl.minimum(step.to(tl.int32), most_factors) - 1)
+    rate, v = tl.load(rates + n), tl.load(second + at, mask=real, other=0)
     own = tl.load(gradient + at, mask=real, other=0).to(tl.float32) / tl.load(scale + n)
     weight, m = tl.load(weights + at, mask=real, other=0), tl.load(first + at, mask=real, other=0)
     mean = tl.load(average + at, mask=real, other=0) if KEEP > 0 else weight
-    weight, m, v, mean = _stepped(weight, m, tl.load(second + at, mask=real, other=0), mean, own, rate, step, KEEP)
+    weight, m, v, mean = _stepped(weight, m, v, mean, own, rate, paces, most, step, KEEP)
     tl.store(weights + at, weight, mask=real)
     tl.store(first + at, m, mask=real)
     tl.store(second + at, v, mask=real)
@@ -265,4 +281,4 @@ def _whole(
 
 B1, B2, EPS, MOST = tl.constexpr(BETA1), tl.constexpr(BETA2), tl.constexpr(EPSILON), tl.constexpr(STEPS)
 AFTER = tl.constexpr(BEHIND)
-LOG1, LOG2 = tl.constexpr(math.log2(BETA1)), tl.constexpr(math.log2(BETA2))
+LOG1, LOG2, ROOT2 = (tl.constexpr(number) for number in (math.log2(BETA1), math.log2(BETA2), math.sqrt(BETA2)))
