@@ -28,7 +28,8 @@ typedef uint4 Run;
 
 // sigmoid(2 x): weights and inputs of the gates that need it come halved, which costs them nothing.
 __device__ __forceinline__ float sigmoid_of_twice(float x) { return fmaf(quick_tanh(x), 0.5f, 0.5f); }
-__device__ __forceinline__ bf16 halved(bf16 x) { return (x & 0x7f80) > 0x80 ? x - 0x80 : x & 0x8000; }
+__device__ __forceinline__ u32 halved(u32 x) { return (x & 0x7f80) > 0x80 ? x - 0x80 : x & 0x8000; }
+__device__ __forceinline__ u32 both_halved(u32 two) { return halved(two & 0xffff) | halved(two >> 16) << 16; }
 __device__ __forceinline__ u32 word(const uint4& four, int i) { return i == 0 ? four.x : i == 1 ? four.y : i == 2 ? four.z : four.w; }
 __device__ __forceinline__ u32 word(const uint2& two, int i) { return i ? two.y : two.x; }
 __device__ __forceinline__ void collect(uint4& out, const u32* in) { out = make_uint4(in[0], in[1], in[2], in[3]); }
@@ -52,29 +53,35 @@ __device__ __forceinline__ constexpr int held_before(int k) { return k * HELD / 
 template <int STEPS, int HELD>
 __device__ __forceinline__ constexpr bool is_held(int k) { return held_before<STEPS, HELD>(k + 1) > held_before<STEPS, HELD>(k); }
 
-// The weights of a warpgroup's TILES tiles: `weight(tile, row, n)`, product k being that of numbers 16 k to 16 k + 15.
-template <int TILES, int STEPS, int HELD, class Weight>
-__device__ __forceinline__ void load_weights(u32 (&held)[TILES][HELD][4], unsigned char* shared, Weight weight) {
+// The weights of a warpgroup's TILES tiles, product k being that of numbers 16 k to 16 k + 15. `pair(tile, row, n)` are two of
+// a row; of those for shared memory each thread takes eight(tile, k), 16 bytes as they lie in memory, which `put` knows to
+// spread. All of a tile's are asked for before the first is put down: the way to memory is long.
+template <int TILES, int STEPS, int HELD, class Pair, class Eight, class Put>
+__device__ __forceinline__ void load_weights(u32 (&held)[TILES][HELD][4], unsigned char* shared, Pair pair, Eight eight, Put put) {
     const int lane = threadIdx.x & 31, in_group = threadIdx.x & 127, row = (in_group >> 5) * 16 + (lane >> 2), column = (lane & 3) * 2;
+#pragma unroll
+    for (int tile = 0; tile < TILES; tile++) {
+        uint4 some[STEPS];
+#pragma unroll
+        for (int k = 0; k < STEPS; k++)
+            if (!is_held<STEPS, HELD>(k)) some[k] = eight(tile, k);
+#pragma unroll
+        for (int k = 0; k < STEPS; k++)
+            if (!is_held<STEPS, HELD>(k)) put(tile, shared + (tile * (STEPS - HELD) + k - held_before<STEPS, HELD>(k)) * WEIGHT_TILE, some[k]);
+    }
 #pragma unroll
     for (int tile = 0; tile < TILES; tile++)
 #pragma unroll
-        for (int k = 0; k < STEPS; k++) {
-            const int before = held_before<STEPS, HELD>(k);
-            if (is_held<STEPS, HELD>(k)) {
+        for (int k = 0; k < STEPS; k++)
+            if (is_held<STEPS, HELD>(k))
 #pragma unroll
                 for (int part = 0; part < 4; part++) {
-                    const int m = row + (part & 1) * 8, n = k * 16 + column + (part >> 1) * 8;
-                    held[tile][before < HELD ? before : 0][part] = (u32)weight(tile, m, n) | (u32)weight(tile, m, n + 1) << 16;
+                    const int before = held_before<STEPS, HELD>(k);
+                    held[tile][before < HELD ? before : 0][part] = pair(tile, row + (part & 1) * 8, k * 16 + column + (part >> 1) * 8);
                 }
-            } else
-                for (int place = in_group; place < 1024; place += 128) {
-                    const int m = place & 63, n = place >> 6;
-                    bf16* to = (bf16*)(shared + (tile * (STEPS - HELD) + k - before) * WEIGHT_TILE + (n >> 3) * 1024 + (m >> 3) * 128 + (m & 7) * 16 + (n & 7) * 2);
-                    *to = weight(tile, m, k * 16 + n);
-                }
-        }
 }
+// Where a number stands in a tile.
+__device__ __forceinline__ int weight_byte(int m, int n) { return (n >> 3) * 1024 + (m >> 3) * 128 + (m & 7) * 16 + (n & 7) * 2; }
 // Products BEGIN to END - 1 of tiles FROM to TO - 1; `at(k)` is the address of the other factor's tile. Tensor cores make a warp
 // wait that gives them more than they can take: what it does `beside(k)`, when it has given them product k, costs nothing.
 template <int FROM, int TO, int BEGIN, int END, int STEPS, int HELD, int TILES, class At, class Beside>
@@ -221,10 +228,21 @@ __device__ __forceinline__ void step_forward(const Rooms& rooms, const Place& at
     const int lane = at.lane, longest = at.longest, way = at.back ? -1 : 1, begin = at.back ? longest - 1 : 0;
     u32 held[3][FORWARD_HELD][4];
     const u32 matrix = shared_address(rooms.matrix) + at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE;
-    load_weights<3, FORWARD_STEPS, FORWARD_HELD>(held, rooms.matrix + at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE, [&](int gate, int m, int n) {
-        const bf16 weight = weights[((at.r * 3 + gate) * H + at.rank * U + at.group * 64 + m) * H + (at.rank + n / U) % CS * U + n % U];
-        return gate < 2 ? halved(weight) : weight;
-    });
+    const auto from = [&](int gate, int m, int n) {  // the block's own units come first
+        return weights + ((at.r * 3 + gate) * H + at.rank * U + at.group * 64 + m) * H + (at.rank + n / U) % CS * U + n % U;
+    };
+    const int in_group = threadIdx.x & 127, m = in_group >> 1, eighth = in_group & 1;
+    load_weights<3, FORWARD_STEPS, FORWARD_HELD>(
+        held, rooms.matrix + at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE,
+        [&](int gate, int row, int n) {
+            const u32 two = *(const u32*)from(gate, row, n);
+            return gate < 2 ? both_halved(two) : two;
+        },
+        [&](int gate, int k) { return *(const uint4*)from(gate, m, k * 16 + eighth * 8); },
+        [&](int gate, unsigned char* tile, uint4 v) {
+            if (gate < 2) v = make_uint4(both_halved(v.x), both_halved(v.y), both_halved(v.z), both_halved(v.w));
+            *(uint4*)(tile + weight_byte(m, eighth * 8)) = v;
+        });
     show_tensor_cores();
     four_warps_meet(at.group);
     const float bias[2] = {biases[at.r * H + at.unit() + (lane >> 2)], biases[at.r * H + at.unit() + (lane >> 2) + 8]};
@@ -259,20 +277,22 @@ __device__ __forceinline__ void step_forward(const Rooms& rooms, const Place& at
 #pragma unroll
                 for (int e = 0; e < 4; e++) sum[gate][4 * j + e] = sigmoid_of_twice(fmaf(e & 1 ? high(x[e >> 1]) : low(x[e >> 1]), 0.5f, sum[gate][4 * j + e]));
             }
+        u32 given[EIGHTS][2];                              // of new
+#pragma unroll
+        for (int j = 0; j < EIGHTS; j++) take_two(given[j], its + 2 * OWN + j * 128);
+        __syncwarp();                                      // where inputs were, notes will be
         products_done<2, 3, 0>(sum);
-        u32 notes[KEPT][2 * EIGHTS];
+        u32 notes[KEPT][PER_RUN];
         const u32 fresh_tile = shared_address(rooms.before) + (turn ^ 1) * TILE(H) + TILE(at.unit());
 #pragma unroll
         for (int j = 0; j < EIGHTS; j++) {
-            u32 x[2];
-            take_two(x, its + 2 * OWN + j * 128);
             const int2 size = *(const int2*)(rooms.sizes + j * 8 + (lane & 3) * 2);
             float note[KEPT - 1][4];
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 const int half = e >> 1, place = 4 * j + e;
                 const float reset = sum[0][place], update = sum[1][place], product = sum[2][place] + bias[half];
-                const float fresh = quick_tanh(fmaf(reset, product, e & 1 ? high(x[half]) : low(x[half])));
+                const float fresh = quick_tanh(fmaf(reset, product, e & 1 ? high(given[j][half]) : low(given[j][half])));
                 const float apart = state[j][e] - fresh;
                 if (t < (e & 1 ? size.y : size.x)) state[j][e] = fmaf(update, apart, fresh);
                 const float to_new = (1 - update) * fmaf(-fresh, fresh, 1);
@@ -282,20 +302,17 @@ __device__ __forceinline__ void step_forward(const Rooms& rooms, const Place& at
             }
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                for (int kind = 0; kind < KEPT - 1; kind++) notes[kind][2 * j + half] = paired(note[kind][2 * half], note[kind][2 * half + 1]);
+                for (int kind = 0; kind < KEPT - 1; kind++) notes[kind][(2 * j + half) % PER_RUN] = paired(note[kind][2 * half], note[kind][2 * half + 1]);
                 const int place = 4 * j + 2 * half;
-                notes[KEPT - 1][2 * j + half] = in_bytes(sum[0][place], sum[1][place], sum[0][place + 1], sum[1][place + 1]);
+                notes[KEPT - 1][(2 * j + half) % PER_RUN] = in_bytes(sum[0][place], sum[1][place], sum[0][place + 1], sum[1][place + 1]);
             }
             put_two(fresh_tile + at.blocks() + j * 128, paired(state[j][0], state[j][1]), paired(state[j][2], state[j][3]));
-        }
-        if (keep) {
+            if (keep && (2 * j + 2) % PER_RUN == 0)
 #pragma unroll
-            for (int kind = 0; kind < KEPT; kind++)
-#pragma unroll
-                for (int run = 0; run < RUNS; run++) {
+                for (int kind = 0; kind < KEPT; kind++) {
                     Run value;
-                    collect(value, notes[kind] + run * PER_RUN);
-                    ((Run*)(rooms.given + at.warp * PAGE * sizeof(Run)))[(kind * RUNS + run) * 32 + lane] = value;
+                    collect(value, notes[kind]);
+                    ((Run*)(rooms.given + at.warp * PAGE * sizeof(Run)))[(kind * RUNS + 2 * j / PER_RUN) * 32 + lane] = value;
                 }
         }
         show_tensor_cores();
@@ -356,12 +373,20 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     // Tile number i is block rank + i's share: so this block's own is always the first.
     u32 held[CS][BACKWARD_HELD][4];
     matrix += at.group * CS * (BACKWARD_STEPS - BACKWARD_HELD) * WEIGHT_TILE;
-    load_weights<CS, BACKWARD_STEPS, BACKWARD_HELD>(held, matrix, [&](int tile, int m, int n) {
-        return weights[((at.r * 3 + n / U) * H + at.rank * U + n % U) * H + (at.rank + tile) % CS * U + at.group * 64 + m];
-    });
     for (int place = threadIdx.x; place < TILE(U) / 4; place += THREADS) ((u32*)outer)[place] = 0;
     if (threadIdx.x < 2) prepare(barriers + 8 * threadIdx.x, WARPS);
     if (threadIdx.x < NB) sizes[threadIdx.x] = at.size(lengths, B);
+    const auto from = [&](int tile, int m, int n) {
+        return weights + ((at.r * 3 + n / U) * H + at.rank * U + n % U) * H + (at.rank + tile) % CS * U + at.group * 64 + m;
+    };
+    const int in_group = threadIdx.x & 127, row = in_group & 15, eighth = in_group >> 4;
+    load_weights<CS, BACKWARD_STEPS, BACKWARD_HELD>(
+        held, matrix, [&](int tile, int m, int n) { return (u32)*from(tile, m, n) | (u32)*from(tile, m, n + 1) << 16; },
+        [&](int tile, int k) { return *(const uint4*)from(tile, eighth * 8, k * 16 + row); },
+        [&](int, unsigned char* to, const uint4& v) {  // turned: here a row of memory is a column
+#pragma unroll
+            for (int i = 0; i < 8; i++) *(bf16*)(to + weight_byte(eighth * 8 + i, row)) = word(v, i / 2) >> (i & 1) * 16;
+        });
     const bf16* outside = gradients + ((SCALED ? at.r : at.r * T + begin) * B + at.first + piece_sequence(0)) * H + at.rank * U + piece_line() * 8;
     const float* scales_of = scales + ((at.r >> 1) * B + at.first) * T;
     bf16* result = out + ((at.r * T + begin) * B + at.first + piece_sequence(0)) * 4 * H + at.rank * U + piece_line() * 8;
