@@ -29,6 +29,9 @@ struct uint2 { u32 x, y; };
 struct float2 { float x, y; };
 inline float2 make_float2(float x, float y) { return {x, y}; }
 struct alignas(16) uint4 { u32 x, y, z, w; };
+struct alignas(16) float4 { float x, y, z, w; };
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+template <class Value> inline Value __ldcs(const Value* place) { return *place; }
 inline uint2 make_uint2(u32 x, u32 y) { return {x, y}; }
 inline uint4 make_uint4(u32 x, u32 y, u32 z, u32 w) { return {x, y, z, w}; }
 inline int min(int a, int b) { return a < b ? a : b; }

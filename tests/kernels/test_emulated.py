@@ -21,12 +21,13 @@ from torch import Tensor
 from asreader.kernels import cluster
 from asreader.kernels.cluster import Shape
 from tests.kernels.test_recurrence import assert_same, assert_scaled, given
+from tests.kernels.test_words import places_with_values
 
 COMPILER = shutil.which("g++")
 EMULATED = Path(__file__).parent / "emulated.hpp"
 LAUNCH = """
-extern "C" const char* launch_gru_{0}(void** given, int blocks, int size, int bytes, int seed) {{
-    return launch(gru_{0}, given, blocks, size, bytes, seed);
+extern "C" const char* launch_{0}(void** given, int blocks, int size, int bytes, int seed) {{
+    return launch({0}, given, blocks, size, bytes, seed);
 }}
 """
 
@@ -44,8 +45,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Shape], ctype
 
 def compiled(shape: Shape, folder: Path) -> ctypes.CDLL:
     text, options = cluster.program(shape, EMULATED.read_text(encoding="utf-8"))
+    return built_from(text, options, ["gru_forward", "gru_backward"], folder)
+
+
+def built_from(text: str, options: list[str], kernels: list[str], folder: Path) -> ctypes.CDLL:
     source, built = folder / "kernels.cpp", folder / "kernels.so"
-    source.write_text(text + LAUNCH.format("forward") + LAUNCH.format("backward"), encoding="utf-8")
+    source.write_text(text + "".join(map(LAUNCH.format, kernels)), encoding="utf-8")
     command = [str(COMPILER), "-std=c++17", "-O1", "-w", "-shared", "-fPIC", *options, str(source), "-o", str(built)]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(built))
@@ -90,6 +95,37 @@ def test_the_cluster_kernels(
     monkeypatch.setattr(cluster, "_kernel", lambda name, wanted, *_: kernel_of(library(wanted), name, seed))
     assert_same(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
     assert_scaled(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
+
+
+@pytest.mark.parametrize(("places", "words", "columns"), [(1, 1, 8), (64, 3, 16), (150, 7, 136), (300, 4, 1288)])
+@pytest.mark.parametrize("empty", [0.0, 0.5, 1.0])
+def test_sums_of_places(
+    places: int, words: int, columns: int, empty: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kernel(threads: int, _: int) -> Kernel:
+        text, options = segments.program(threads)
+        chip = EMULATED.read_text(encoding="utf-8")
+        options += ["-DCS=1", "-DNB=8", "-DH=64", "-DU=64"]
+        return kernel_of(built_from(chip + text, options, ["sums_in_chunks"], tmp_path), "sums_in_chunks", 1)
+
+    class OverEdges:
+        """Triton's interpreter does not know bfloat16."""
+
+        def __getitem__(self, grid: tuple[int, int, int]) -> Callable[..., None]:
+            def run(numbers: Tensor, ends: Tensor, empty: Tensor, sums: Tensor, *others: object, **sizes: int) -> None:
+                whole = sums.float()
+                over_edges[grid](numbers, ends, empty, whole, *others, **sizes)
+                sums.copy_(whole)
+
+            return run
+
+    segments = pytest.importorskip("asreader.kernels.segments")
+    over_edges = segments._over_edges
+    monkeypatch.setattr(segments, "_kernel", kernel)
+    monkeypatch.setattr(segments, "_over_edges", OverEdges())
+    values, where, expected = places_with_values(places, words, columns, empty, torch.bfloat16)
+    found = segments.summed(values, where.by_word, segments.begun(where.by_word, expected.bfloat16()))
+    torch.testing.assert_close(found.float(), expected, rtol=8e-3, atol=1e-5)
 
 
 SCALES = "        if (SCALED && threadIdx.x < NB) scale[(turn ^ 1) * NB + threadIdx.x] = next_scale;\n"

@@ -40,7 +40,7 @@ def found(way: object, lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> tuple
             view.copy_(network.get_parameter(name).detach())
     widths = data.widths(numbers)
     batch = data.batch(torch.from_numpy(numbers).to(DEVICE), sizes, widths)
-    met = distinct(batch.document, batch.question, words.size, widths.words)
+    met = distinct(batch.document, batch.question, words.size, widths.words, widths.lines)
     weights = weights.learnable()
     vectors = stacked.vectors(weights, met).detach().requires_grad_()
     monkeypatch.setattr(recurrence, "fastest", lambda *_: way)

@@ -279,7 +279,7 @@ def test_losses_and_gradients_are_those_of_the_network(precision: torch.dtype) -
             view.copy_(network.get_parameter(name).detach())
     weights, widths = weights.learnable(), data.widths(numbers)
     batch = data.batch(torch.from_numpy(numbers), torch.tensor(sizes), widths)
-    met = distinct(batch.document, batch.question, words.size, widths.words)
+    met = distinct(batch.document, batch.question, words.size, widths.words, widths.lines)
     losses = stacked.losses(weights, stacked.vectors(weights, met), met, batch, Lesson(precision))
     gradients = Stack.of(torch.autograd.grad(losses.sum(), weights.tensors()))
     near = CLOSE if precision == torch.float32 else 0.25

@@ -30,11 +30,14 @@ NOBODY = -1
 WIDTH_STEP = 32
 """Documents are padded to a multiple of this, so that few shapes occur."""
 
-WORDS_STEP = 512
+WORDS_STEP = 256
 """The room for distinct words is a multiple of this."""
 
-FREQUENT = 1024
-"""So many rows are taken to be in every batch; only the others are counted."""
+LINES_STEP = 256
+"""And that for the words of questions."""
+
+FREQUENT = 512
+"""So many rows are taken to be in every batch."""
 
 _CHUNK = 4096  # examples encoded at a time: bounds the memory of building
 
@@ -50,6 +53,7 @@ class Widths:
     document: int
     question: int
     words: int  # room for the distinct ones
+    lines: int  # room for the words of questions, and one more
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Resident:
     supported: Bool[Tensor, " examples"]  # the answer is a candidate that stands in the document
     document_lengths: NDArray[np.integer]  # of all that is read, on the host, where widths are chosen
     question_lengths: NDArray[np.integer]
-    rare: NDArray[np.integer]  # how many distinct rows each example has that are not among the `frequent` ones
+    rare: Ragged  # on the host, the distinct rows of each example that are not among the `frequent` ones
     frequent: int
     anonymous: int
     choices: int  # the largest number of candidates
@@ -112,14 +116,25 @@ class Resident:
     def widths(self, numbers: NDArray[np.integer]) -> Widths:
         """Room for these examples, one batch in each row: few different widths, for each costs a captured graph.
 
-        Distinct words are not counted, which would take longer than a step, but bounded, hardly too high: the frequent
-        ones are in every batch, and the rare ones of two examples are seldom the same.
+        Of distinct words only the rare ones are counted, which takes the host a tenth of a step; nearly all of the
+        frequent ones are in every batch.
         """
         longest = int(self.document_lengths[numbers].max())
         asked = int(self.question_lengths[numbers].max())
         question = max(WIDTH_STEP, 1 << (asked - 1).bit_length())
-        words = self.frequent + int(self.rare[np.atleast_2d(numbers)].sum(axis=1).max())
-        return Widths(-(-longest // WIDTH_STEP) * WIDTH_STEP, question, -(-words // WORDS_STEP) * WORDS_STEP)
+        words = self.frequent + max(self._rare_words(batch) for batch in np.atleast_2d(numbers))
+        lines = int(self.question_lengths[np.atleast_2d(numbers)].sum(axis=1).max()) + 1
+        return Widths(
+            -(-longest // WIDTH_STEP) * WIDTH_STEP,
+            question,
+            -(-words // WORDS_STEP) * WORDS_STEP,
+            -(-lines // LINES_STEP) * LINES_STEP,
+        )
+
+    def _rare_words(self, numbers: NDArray[np.integer]) -> int:
+        """How many different ones these examples have."""
+        ordered = np.sort(np.concatenate([self.rare[number] for number in numbers]))
+        return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + bool(len(ordered))
 
     def batch(
         self,
@@ -348,15 +363,16 @@ def rare_words(
     questions: Numbers,
     asked: NDArray[np.integer],
     frequent: NDArray[np.bool_],
-) -> NDArray[np.integer]:
-    """The number of distinct rows of each example that are not frequent."""
+) -> Ragged:
+    """The distinct rows of each example that are not frequent."""
     pairs = []
     for rows, counts in ((documents, lengths), (questions, asked)):
         rare = np.flatnonzero(~frequent[rows])
         pairs.append(np.searchsorted(np.cumsum(counts), rare, side="right") * len(frequent) + rows[rare])
     ordered = np.sort(np.concatenate(pairs))  # np.unique is ten times as slow here
-    first = np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)]
-    return np.bincount(ordered[first] // len(frequent), minlength=len(lengths))
+    once = ordered[np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)]]
+    counts = np.bincount(once // len(frequent), minlength=len(lengths))
+    return Ragged((once % len(frequent)).astype(np.int32), np.cumsum(counts))
 
 
 def _flat(rows: Numbers, lengths: NDArray[np.integer], device: torch.device) -> FlatWords:

@@ -19,6 +19,8 @@ class Beside:
     def __init__(self, device: torch.device, alone: bool) -> None:
         self._streams: tuple[torch.cuda.Stream, torch.cuda.Stream] | None = None
         self._entered: AbstractContextManager[Any] = nullcontext()
+        self._after: torch.cuda.Event | None = None  # what the next work beside waits for
+        self._used = False  # a stream that nothing was given to must not be waited for while a graph is recorded
         if device.type == "cuda" and not alone:
             here = torch.cuda.current_stream(device)
             self._streams = here, _other_stream(device, here.stream_id)
@@ -26,7 +28,11 @@ class Beside:
 
     def __enter__(self) -> None:
         if self._streams is not None:
-            self._entered = torch.cuda.stream(self._streams[1])
+            _, aside = self._streams
+            if self._after is not None:
+                aside.wait_event(self._after)
+            self._after, self._used = None, True
+            self._entered = torch.cuda.stream(aside)
         self._entered.__enter__()
 
     def __exit__(self, *raised: Any) -> None:
@@ -35,12 +41,12 @@ class Beside:
     def wait(self) -> None:
         """What is done beside from here on waits for what there is here so far."""
         if self._streams is not None:
-            here, aside = self._streams
-            aside.wait_stream(here)
+            here, _ = self._streams
+            self._after = here.record_event()
 
     def join(self) -> None:
         """What comes here from now on waits for what was done beside."""
-        if self._streams is not None:
+        if self._streams is not None and self._used:
             here, aside = self._streams
             here.wait_stream(aside)
 

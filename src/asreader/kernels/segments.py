@@ -1,13 +1,18 @@
 """numbers at places -> their sums for each distinct word (Triton); `words.summed_plainly` defines it.
 
 Places come sorted by word. A program takes CHUNK of them, whatever words they belong to, and adds up each word's rows
-as one small matrix product with zeros and ones. A word that goes on beyond its chunk leaves its part at the edge, and a
-second kernel adds these up in order: the same bits every time, no atomics, no program with more to do than others.
+as one small matrix product with zeros and ones; in bfloat16 `sums.cu` does it faster, row by row. A word that goes on
+beyond its chunk leaves its part at the edge, and a second kernel adds these up in order: the same bits every time, no
+atomics, no program with more to do than others. Chunks without any word are left alone.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
 from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 import torch
 import triton
@@ -18,36 +23,95 @@ from torch import Tensor
 from asreader.kernels.words import Sorted
 
 CHUNK = 64
+CLEARED = 16
+"""Words that a program looks after."""
+DEPTH = 8
+"""Rows that a thread of sums.cu has on their way."""
+
+
+def begun(words: Sorted, like: Float[Tensor, "N room D columns"]) -> Float[Tensor, "N room D columns"]:
+    """Room for sums, with zeros for all that stand nowhere and will have none."""
+    sums, (readers, room) = torch.empty_like(like), words.ends.shape
+    line = like[0, 0].numel()
+    block = min(1024, triton.next_power_of_2(line))
+    _cleared[(triton.cdiv(room, CLEARED), readers)](
+        words.ends, words.empty, sums, room, line, CLEARED=CLEARED, BLOCK=block
+    )
+    return sums
 
 
 def summed(
     values: Float[Tensor, "R places columns"], words: Sorted, sums: Float[Tensor, "N room D columns"]
 ) -> Float[Tensor, "N room D columns"]:
-    """The sum of each word's values, from places in the order of their words, put into `sums`, which must be zero."""
+    """The sum of each word's values, from places in the order of their words, put into sums that were `begun`."""
     recurrences, places, columns = values.shape
     room, chunks = words.ends.shape[1], triton.cdiv(places, CHUNK)
     block = min(128, max(16, triton.next_power_of_2(columns)))
     together = recurrences // len(words.numbers)
     edges = torch.empty(recurrences, chunks, 2, columns, device=values.device)
     sizes = (together, places, room, columns)
-    precision = "ieee" if values.dtype == torch.float32 else None
-    _in_chunks[(chunks, recurrences)](
-        values, words.order, words.numbers, sums, edges, *sizes, values.stride(0), values.stride(1),
-        CHUNK=CHUNK, BLOCK=block, PRECISION=precision, num_warps=4, num_stages=3,
-    )  # fmt: skip
+    arguments = [values, words.order, words.numbers, words.empty, sums, edges, *sizes, *values.stride()[:2]]
+    if _fits(values, words, sums):
+        threads = min(160, triton.cdiv(columns, 8 * 32) * 32)
+        blocks = chunks * recurrences * triton.cdiv(columns, 8 * threads)
+        kernel = _kernel(threads, values.device.index or 0)
+        kernel((blocks, 1, 1), (threads, 1, 1), [*arguments, chunks, recurrences], 8 * CHUNK)
+    else:
+        precision = "ieee" if values.dtype == torch.float32 else None
+        _in_chunks[(chunks, recurrences)](
+            *arguments, CHUNK=CHUNK, BLOCK=block, PRECISION=precision, num_warps=4, num_stages=3
+        )
     wide = min(512, triton.next_power_of_2(columns))
-    _over_edges[(chunks, recurrences)](
-        words.numbers, words.ends, sums, edges, *sizes, CHUNK=CHUNK, BLOCK=wide, num_warps=4
+    _over_edges[(chunks, recurrences, triton.cdiv(columns, wide))](
+        words.numbers, words.ends, words.empty, sums, edges, *sizes, CHUNK=CHUNK, BLOCK=wide, num_warps=4
     )
     return sums
 
 
+def _fits(values: Tensor, words: Sorted, sums: Tensor) -> bool:
+    """Whether sums.cu can do it, in runs of 16 bytes."""
+    known = values.dtype == sums.dtype == torch.bfloat16 and words.numbers.dtype == torch.int16
+    runs = values.data_ptr() % 16 == 0 and all(size % 8 == 0 for size in (*values.stride()[:2], values.shape[2]))
+    return known and runs and values.stride(2) == 1 and hasattr(torch.cuda, "_compile_kernel")
+
+
+@cache
+def _kernel(threads: int, device: int) -> Any:
+    text, options = program(threads)
+    with torch.cuda.device(device):
+        return torch.cuda._compile_kernel(text, "sums_in_chunks", nvcc_options=options)
+
+
+def program(threads: int) -> tuple[str, list[str]]:
+    """The source of sums.cu, and the compiler's options."""
+    text = files("asreader.kernels").joinpath("sums.cu").read_text(encoding="utf-8")
+    return text, [f"-DCHUNK={CHUNK}", f"-DDEPTH={DEPTH}", f"-DTHREADS={threads}"]
+
+
+@triton.jit
+def _cleared(ends, empty, sums, room, line, CLEARED: tl.constexpr, BLOCK: tl.constexpr):
+    n = tl.program_id(1).to(tl.int64)
+    first_word = tl.program_id(0) * CLEARED
+    begin = tl.load(ends + n * room + first_word - 1, mask=first_word > 0, other=0)
+    begin = tl.maximum(begin, tl.load(empty + n))
+    for word in range(first_word, tl.minimum(first_word + CLEARED, room)):
+        end = tl.load(ends + n * room + word)
+        if end <= begin:
+            for first in range(0, line, BLOCK):
+                column = first + tl.arange(0, BLOCK)
+                to = sums + (n * room + word) * line + column
+                tl.store(to, tl.zeros([BLOCK], sums.dtype.element_ty), mask=column < line)
+        begin = tl.maximum(begin, end)
+
+
 @triton.jit
 def _in_chunks(
-    values, order, numbers, sums, edges, shared, places, room, columns, across, along,
+    values, order, numbers, empty, sums, edges, shared, places, room, columns, across, along,
     CHUNK: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     chunk, r = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    if tl.minimum((chunk + 1) * CHUNK, places) <= tl.load(empty + r // shared):
+        return
     own = numbers + (r // shared) * places
     at = chunk * CHUNK + tl.arange(0, CHUNK)
     word = tl.load(own + at, mask=at < places, other=-1).to(tl.int32)
@@ -74,20 +138,21 @@ def _in_chunks(
 
 
 @triton.jit
-def _over_edges(numbers, ends, sums, edges, shared, places, room, columns, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
+def _over_edges(
+    numbers, ends, empty, sums, edges, shared, places, room, columns, CHUNK: tl.constexpr, BLOCK: tl.constexpr
+):
     chunk, r = tl.program_id(0), tl.program_id(1).to(tl.int64)
     own = numbers + (r // shared) * places
     limit = (chunk + 1) * CHUNK
-    if limit < places:
+    if (limit < places) & (limit > tl.load(empty + r // shared)):
         word = tl.load(own + limit - 1).to(tl.int32)
         before = tl.load(own + chunk * CHUNK - 1, mask=chunk > 0, other=-2).to(tl.int32)
         if (tl.load(own + limit).to(tl.int32) == word) & (before != word):  # it begins in this chunk and goes on
             begin = (r * tl.num_programs(0) + chunk) * 2
             beyond = (tl.load(ends + (r // shared) * room + word) - 1) // CHUNK - chunk
             line = ((r // shared) * room + word) * shared + r % shared
-            for first in range(0, columns, BLOCK):
-                column = first + tl.arange(0, BLOCK)
-                total = tl.load(edges + (begin + 1) * columns + column, mask=column < columns, other=0)
-                for further in range(1, beyond + 1):
-                    total += tl.load(edges + (begin + 2 * further) * columns + column, mask=column < columns, other=0)
-                tl.store(sums + line * columns + column, total.to(sums.dtype.element_ty), mask=column < columns)
+            column = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
+            total = tl.load(edges + (begin + 1) * columns + column, mask=column < columns, other=0)
+            for further in range(1, beyond + 1):
+                total += tl.load(edges + (begin + 2 * further) * columns + column, mask=column < columns, other=0)
+            tl.store(sums + line * columns + column, total.to(sums.dtype.element_ty), mask=column < columns)

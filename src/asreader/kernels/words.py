@@ -15,6 +15,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+NOTHING = 0
+"""The row of places where no word stands, behind a sequence's end. Values there are zero: nobody needs to add them."""
+
 
 @dataclass(frozen=True)
 class Sorted:
@@ -23,6 +26,7 @@ class Sorted:
     numbers: Int[Tensor, "N places"]  # of the words
     order: Int[Tensor, "N places"]  # the places
     ends: Int[Tensor, "N room"]  # where each word's stretch of places ends
+    empty: Int[Tensor, " N"]  # how many of the first places have no word
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class Places:
     index: Int[Tensor, "N T B"]
     room: int  # numbers are below it
     everywhere: bool = False  # every place has a number of its own, in order
+    empty: Int[Tensor, " N"] | None = None  # at how many places no word stands: all have number 0
 
     @classmethod
     def one_each(cls, shape: Sequence[int], device: torch.device) -> Places:
@@ -49,7 +54,7 @@ class Places:
         if like.device.type == "cuda":
             from asreader.kernels import segments
 
-            return partial(segments.summed, words=self.by_word, sums=torch.zeros_like(like))
+            return partial(segments.summed, words=self.by_word, sums=segments.begun(self.by_word, like))
         return partial(summed_plainly, index=self.index.flatten(1), room=self.room)
 
     @cached_property
@@ -61,7 +66,9 @@ class Places:
         ordered = short.sort(dim=1, stable=True)
         counts = torch.zeros(len(numbers), self.room, dtype=torch.int32, device=numbers.device)
         counts.scatter_add_(1, numbers.long(), torch.ones_like(numbers))
-        return Sorted(ordered.values, ordered.indices.int(), counts.cumsum(dim=1, dtype=torch.int32))
+        ends = counts.cumsum(dim=1, dtype=torch.int32)
+        empty = torch.zeros_like(ends[:, 0]) if self.empty is None else self.empty
+        return Sorted(ordered.values, ordered.indices.int(), ends, empty)
 
 
 def summed_plainly(
@@ -77,16 +84,24 @@ def summed_plainly(
 
 @dataclass(frozen=True)
 class DistinctWords:
-    """The distinct words of N batches, in the order of their rows; unused room holds row 0 and is beyond `counts`."""
+    """The distinct words of N batches, in the order of their rows; unused room holds row 0 and is beyond `counts`.
+
+    Of a question's few words hardly any are the same, but many places behind them are empty: each word that stands
+    somewhere has a line of its own. Line 0 is for the empty places.
+    """
 
     rows: Int[Tensor, "N W"]
     counts: Int[Tensor, " N"]
     document: Places
-    question: Places
+    question: Places  # numbers of lines
+    lines: Places  # in their order, numbers of words
 
 
-def distinct(document: Int[Tensor, "N B T"], question: Int[Tensor, "N B Q"], table: int, room: int) -> DistinctWords:
-    """The words of batches over tables of `table` rows; no batch may have more than `room` different ones."""
+def distinct(
+    document: Int[Tensor, "N B T"], question: Int[Tensor, "N B Q"], table: int, room: int, lines: int
+) -> DistinctWords:
+    """The words of batches over tables of `table` rows; no batch may have more than `room` different ones, nor
+    questions of `lines` words or more."""
     parts = [rows.transpose(1, 2).contiguous() for rows in (document, question)]
     everything = torch.cat([rows.flatten(1) for rows in parts], dim=1).long()
     met = torch.zeros(len(everything), table, dtype=torch.int32, device=everything.device)
@@ -96,6 +111,16 @@ def distinct(document: Int[Tensor, "N B T"], question: Int[Tensor, "N B Q"], tab
     # Rows that were not met, and numbers for which there is no room, all go to one place that nobody looks at.
     place = torch.where(met.bool() & (number < room), number, room).long()
     rows.scatter_(1, place, torch.arange(table, dtype=torch.int32, device=rows.device).expand_as(place))
-    numbers = number.gather(1, everything).split([part[0].numel() for part in parts], dim=1)
-    places = [Places(own.reshape(part.shape).contiguous(), room) for own, part in zip(numbers, parts, strict=True)]
-    return DistinctWords(rows[:, :room].contiguous(), number[:, -1] + 1, *places)
+    written, asked = number.gather(1, everything).split([part[0].numel() for part in parts], dim=1)
+    standing = (parts[1] != NOTHING).flatten(1)
+    line = standing.cumsum(dim=1, dtype=torch.int32) * standing
+    words = torch.zeros(len(line), lines, dtype=torch.int32, device=line.device)
+    words.scatter_(1, line.clamp(max=lines - 1).long(), asked * standing)
+    empty = [(part == NOTHING).sum(dim=(1, 2), dtype=torch.int32) for part in parts]
+    return DistinctWords(
+        rows[:, :room].contiguous(),
+        number[:, -1] + 1,
+        Places(written.reshape(parts[0].shape).contiguous(), room, empty=empty[0]),
+        Places(line.view(parts[1].shape), lines, empty=empty[1]),
+        Places(words[:, None], room),
+    )

@@ -15,8 +15,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from asreader.data.resident import ReadersBatch
+from asreader.data.resident import ReadersBatch, Widths
 from asreader.kernels import recurrence
+from asreader.kernels.beside import Beside
 from asreader.kernels.dropout import dropped
 from asreader.kernels.words import DistinctWords, Places, distinct
 
@@ -117,20 +118,31 @@ class Lesson:
         return values if self.keys is None else dropped(values, self.keys, self.dropout, salt)
 
 
+@dataclass(frozen=True)
+class Early:
+    """What was begun before losses are asked for, with which kernels can go on."""
+
+    beside: Beside  # what needs nothing but weights need not wait for what was done since this was made
+    wide: Float[Tensor, "N W E_and_8"] | None = None  # vectors with a one behind each (`kernels/biased`)
+
+
+def beside(weights: Stack, precision: torch.dtype) -> Beside:
+    """The stream for what kernels do beside their main work."""
+    way = _kernels(weights, precision)
+    return Beside(weights.embed.device, way is None or way.ALONE)
+
+
 def losses(
     weights: Stack,
     vectors: Float[Tensor, "N W E"],
     words: DistinctWords,
     batch: ReadersBatch,
     lesson: Lesson,
-    wide: Float[Tensor, "N W E_and_8"] | None = None,
+    early: Early | None = None,
 ) -> Float[Tensor, " N"]:
-    """-log P(a|q, d), the mean over each reader's batch. The words' vectors come apart: so they have own gradients.
-
-    They may also come with a one behind each, as kernels read them (`kernels/biased`).
-    """
+    """-log P(a|q, d), the mean over each reader's batch. The words' vectors come apart: so they have own gradients."""
     way = _kernels(weights, lesson.precision)
-    scores = _scores(weights, vectors, words, batch, lesson, way, wide)
+    scores = _scores(weights, vectors, words, batch, lesson, way, early)
     if way is not None and lesson.said is None:
         from asreader.training import stacked_kernels
 
@@ -166,9 +178,11 @@ def _taught(
     return (1 - weights) * own + weights * taught
 
 
-def log_attention(weights: Stack, batch: ReadersBatch, room: int, precision: torch.dtype) -> Float[Tensor, "N B T"]:
-    """Equation 1 of the paper, in log space; `room` is what the distinct words of a batch need at the most."""
-    words = distinct(batch.document, batch.question, weights.embed.shape[1], room)
+def log_attention(
+    weights: Stack, batch: ReadersBatch, widths: Widths, precision: torch.dtype
+) -> Float[Tensor, "N B T"]:
+    """Equation 1 of the paper, in log space."""
+    words = distinct(batch.document, batch.question, weights.embed.shape[1], widths.words, widths.lines)
     way = _kernels(weights, precision)
     scores = _scores(weights, vectors(weights, words), words, batch, Lesson(precision), way)
     return scores.masked_fill(~batch.readable, -torch.inf).log_softmax(dim=-1)
@@ -186,19 +200,19 @@ def _scores(
     batch: ReadersBatch,
     lesson: Lesson,
     way: ModuleType | None,
-    wide: Float[Tensor, "N W E_and_8"] | None = None,
+    early: Early | None = None,
 ) -> Float[Tensor, "N B T"]:
     """The products of document states and question, in float32: bfloat16 scores would blur the softmax."""
     if way is not None:
         from asreader.training import stacked_kernels
 
-        return stacked_kernels.scores(weights, vectors, stacked_kernels.Task(way, wide, words, batch, lesson))
+        early = early or Early(beside(weights, lesson.precision))
+        return stacked_kernels.scores(weights, vectors, stacked_kernels.Task(way, early, words, batch, lesson))
     found = vectors.to(lesson.precision)
     states = _states(weights.document, lesson.dropped(found, 0), words.document, batch.document_lengths)
-    # Of a question's few words hardly any are the same: they are taken as they stand.
-    reader, index = torch.arange(len(found), device=found.device)[:, None], words.question.index
-    at = lesson.dropped(found, 1)[reader, index.flatten(1).long()]
-    asked = _states(weights.question, at, Places.one_each(index.shape, at.device), batch.question_lengths)
+    reader = torch.arange(len(found), device=found.device)[:, None]
+    lines = lesson.dropped(found, 1)[reader, words.lines.index.flatten(1).long()]
+    asked = _states(weights.question, lines, words.question, batch.question_lengths)
     # A direction has read everything at its own end; padding hands a state on unchanged.
     question = lesson.dropped(torch.stack([asked[:, 0, -1], asked[:, 1, 0]], dim=1), 2)
     return torch.einsum("ndtbh,ndbh->nbt", states.float(), question.float())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from asreader.data.batching import Mentions
-from asreader.data.resident import NOBODY, ReadersBatch, Resident
+from asreader.data.resident import NOBODY, ReadersBatch, Resident, Widths
 from asreader.data.store import NO_ANSWER, Store
 from asreader.evaluation.predictions import Prediction
 from asreader.kernels.pointer_sum import pointer_sum
@@ -75,15 +75,15 @@ class Examiner:
             sizes = torch.full((weights.readers,), len(numbers), device=device)
             widths = self.data.widths(whole)
             batch = self.data.batch(same, sizes, widths)
-            reading = self._reading(weights, batch, widths.words)
+            reading = self._reading(weights, batch, widths)
             found = reading.probabilities.unflatten(0, same.shape)[:, : len(numbers)]
             own = reading.log_probabilities.gather(1, batch.answers.flatten().long().clamp(min=0)[:, None])
             losses = torch.where(batch.counted, -own.view(same.shape), torch.nan)[:, : len(numbers)]
             yield numbers, found.cpu().numpy(), losses.double()
 
-    def _reading(self, weights: Stack, batch: ReadersBatch, room: int) -> Reading:
+    def _reading(self, weights: Stack, batch: ReadersBatch, widths: Widths) -> Reading:
         """What all readers return, one after the other as if they were one batch."""
-        attention = stacked.log_attention(weights, batch, room, self.precision).flatten(0, 1)
+        attention = stacked.log_attention(weights, batch, widths, self.precision).flatten(0, 1)
         candidates, choices = batch.candidate_at.flatten(0, 1).long(), self.data.choices
         row, column = (candidates != NOBODY).nonzero(as_tuple=True)
         mentions = Mentions(row * choices + candidates[row, column], row * attention.shape[1] + column)

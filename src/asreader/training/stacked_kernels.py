@@ -23,7 +23,7 @@ from asreader.kernels.beside import Beside
 from asreader.kernels.biased import BEHIND, with_biases, with_ones
 from asreader.kernels.recurrence import Given, Passed, product
 from asreader.kernels.words import DistinctWords, Places
-from asreader.training.stacked import Encoders, Lesson, Stack
+from asreader.training.stacked import Early, Encoders, Lesson, Stack
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Task:
     """What is to be read, and how."""
 
     way: ModuleType  # kernels of the recurrence
-    wide: Float[Tensor, "N W E_and_8"] | None  # the vectors with a one behind each, if there are such already
+    early: Early
     words: DistinctWords
     batch: ReadersBatch
     lesson: Lesson
 
     def wide_vectors(self, vectors: Float[Tensor, "N W E"], salt: int) -> Float[Tensor, "N W E_and_8"]:
         """With a one behind each, after dropout."""
-        if self.wide is not None and not self.lesson.drops:
-            return self.wide
+        if self.early.wide is not None and not self.lesson.drops:
+            return self.early.wide
         return with_ones(self.lesson.dropped(vectors, salt))
 
 
@@ -61,6 +61,27 @@ def missed(
 
 
 @dataclass(frozen=True)
+class _Ready:
+    """An encoder's weights as kernels read them."""
+
+    inputs: Float[Tensor, "N both_gates E_and_8"]  # biases stand where the vectors have their ones
+    recurrent: Float[Tensor, "R gates H"]
+    biases: Float[Tensor, "R H"]
+
+    @classmethod
+    def of(cls, encoders: Encoders, precision: torch.dtype) -> _Ready:
+        """In the precision of products."""
+        of_inputs, of_products = encoders.biases()
+        inputs = with_biases(encoders.inputs.flatten(1, 2), of_inputs.flatten(1), precision)
+        return cls(inputs, encoders.recurrent.flatten(0, 1).to(precision), of_products.float().contiguous())
+
+    def given(self, vectors: Float[Tensor, "N W E_and_8"], places: Places, lengths: Int[Tensor, "N B"]) -> Given:
+        """What the recurrences of both directions work on."""
+        table = torch.bmm(vectors, self.inputs.transpose(1, 2)).unflatten(2, (2, -1))
+        return Given(table, places, self.recurrent, self.biases, lengths)
+
+
+@dataclass(frozen=True)
 class _Read:
     """What an encoder has read and left behind."""
 
@@ -69,23 +90,22 @@ class _Read:
     passed: Passed
     sums: Callable[[Tensor], Tensor] | None  # of the gradients of each word's inputs
 
-    def to_inputs(
-        self, out: Float[Tensor, "R T B four_H"]
-    ) -> tuple[Float[Tensor, "N W E"], Float[Tensor, "N D gates E"]]:
-        """Gradients of the vectors and of the weights they were multiplied with."""
+    def to_table(self, out: Float[Tensor, "R T B four_H"]) -> Float[Tensor, "N W D gates"]:
+        """Gradients of each word's inputs."""
         assert self.sums is not None
-        gradient = self.sums(recurrence.to_inputs(out))
-        if gradient.is_contiguous():
-            whole = gradient.flatten(2)
-            to_weights = product(whole.transpose(1, 2), self.vectors)
-            return torch.bmm(whole, self.inputs), to_weights.unflatten(1, gradient.shape[2:])
-        # Directions lie apart: bringing them together would cost more than one more product.
-        weights = self.inputs.unflatten(1, gradient.shape[2:])
-        to_weights = torch.empty(weights.shape, device=weights.device)
-        for direction, own in enumerate(gradient.unbind(dim=2)):
-            product(own.transpose(1, 2), self.vectors, to_weights[:, direction])
-        forth, back = gradient.unbind(dim=2)
-        return torch.baddbmm(torch.bmm(forth, weights[:, 0]), back, weights[:, 1]), to_weights
+        return self.sums(recurrence.to_inputs(out))
+
+    def to_inputs(self, gradient: Float[Tensor, "N W D gates"]) -> Float[Tensor, "N D gates E"]:
+        """Of the weights that the vectors were multiplied with."""
+        found: Tensor = product(gradient.flatten(2).transpose(1, 2), self.vectors).unflatten(1, gradient.shape[2:])
+        return found
+
+    def to_vectors(
+        self, gradient: Float[Tensor, "N W D gates"], more: Float[Tensor, "N W E"] | None = None
+    ) -> Float[Tensor, "N W E"]:
+        """Of the vectors, and more, which is used up."""
+        own = gradient.flatten(2)
+        return torch.bmm(own, self.inputs) if more is None else more.baddbmm_(own, self.inputs)
 
     def to_recurrent(
         self, out: Float[Tensor, "R T B four_H"], sums: Float[Tensor, "R four_H"] | None
@@ -109,7 +129,7 @@ class _Done:
     document: _Read
     asked: _Read
     question: Float[Tensor, "R B H"]
-    to_words: Callable[[Tensor], Tensor] | None
+    of_lines: Callable[[Tensor], Tensor] | None  # sums for each word
 
 
 class _Scores(torch.autograd.Function):
@@ -117,11 +137,10 @@ class _Scores(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, task: Task, vectors: Float[Tensor, "N W E"], *weights: Tensor) -> Float[Tensor, "N B T"]:
-        beside = Beside(vectors.device, task.way.ALONE)
         try:
-            done = _read(task, vectors, weights, any(context.needs_input_grad), beside)
+            done = _read(task, vectors, weights, any(context.needs_input_grad))
         finally:
-            beside.join()
+            task.early.beside.join()
         context.done = done if any(context.needs_input_grad) else None
         return pointing.scores(done.document.passed.states, done.question)
 
@@ -130,44 +149,43 @@ class _Scores(torch.autograd.Function):
         done: _Done = context.done
         beside = Beside(gradient.device, done.document.passed.way.ALONE)
         try:
-            documents, asked = _learn(done, gradient.contiguous(), beside)
+            found = _learn(done, gradient.contiguous(), beside)
         finally:
             beside.join()
         context.done = None
-        return None, documents[0] + asked[0], *documents[1:], *asked[1:]
+        return None, *found
 
 
-def _read(
-    task: Task, vectors: Float[Tensor, "N W E"], weights: Sequence[Tensor], learning: bool, beside: Beside
-) -> _Done:
+def _read(task: Task, vectors: Float[Tensor, "N W E"], weights: Sequence[Tensor], learning: bool) -> _Done:
     """Both encoders' forward pass."""
-    lesson, words, batch = task.lesson, task.words, task.batch
-    with beside:
-        # Of a question's few words hardly any are the same: they are taken as they stand.
-        at = _gathered(task.wide_vectors(vectors, 1), words.question)
-        places = Places.one_each(words.question.index.shape, vectors.device)
-        asked_inputs, asked_given = _given(Encoders(*weights[4:]), at, places, batch.question_lengths)
+    lesson, words, batch, beside = task.lesson, task.words, task.batch, task.early.beside
+    with beside:  # while the vectors are still being made
+        ready = _Ready.of(Encoders(*weights[:4]), vectors.dtype)
+    beside.join()
     read = task.wide_vectors(vectors, 0)
-    inputs, given = _given(Encoders(*weights[:4]), read, words.document, batch.document_lengths)
-    beside.wait()  # the short recurrence would keep the long one from beginning
+    given = ready.given(read, words.document, batch.document_lengths)
+    beside.wait()  # nothing else may keep the long recurrence from beginning
     passed = recurrence.forward(task.way, given, learning)
     with beside:
+        asked_ready = _Ready.of(Encoders(*weights[4:]), vectors.dtype)
+        lines = _gathered(task.wide_vectors(vectors, 1), words.lines)
+        asked_given = asked_ready.given(lines, words.question, batch.question_lengths)
         asked_passed = recurrence.forward(task.way, asked_given, learning)
         question = lesson.dropped(_ended(asked_passed.states).unflatten(0, (-1, 2)), 2).flatten(0, 1)
-        each = (words.document, given.table), (places, asked_given.table), (words.question, vectors[:, :, None])
-        # Sums begin as zero: there is time for it now.
-        documents, asked, to_words = (where.sums(like) if learning else None for where, like in each)
+        each = (words.document, given.table), (words.question, asked_given.table), (words.lines, vectors[:, :, None])
+        # Where no word stands sums are zero: there is time for it now.
+        documents, asked, of_lines = (where.sums(like) if learning else None for where, like in each)
     return _Done(
         lesson,
-        _Read(read[..., :-BEHIND], inputs, passed, documents),
-        _Read(at[..., :-BEHIND], asked_inputs, asked_passed, asked),
+        _Read(read[..., :-BEHIND], ready.inputs[..., :-BEHIND], passed, documents),
+        _Read(lines[..., :-BEHIND], asked_ready.inputs[..., :-BEHIND], asked_passed, asked),
         question,
-        to_words,
+        of_lines,
     )
 
 
-def _learn(done: _Done, gradient: Float[Tensor, "N B T"], beside: Beside) -> tuple[list[Tensor], list[Tensor]]:
-    """Gradients of the documents' vectors and weights, and of the questions'."""
+def _learn(done: _Done, gradient: Float[Tensor, "N B T"], beside: Beside) -> tuple[Tensor, ...]:
+    """Gradients of the vectors, of the documents' weights and of the questions'."""
     lesson, documents, asked = done.lesson, done.document, done.asked
     # A state's gradient is its question's vector times its score's.
     out, sums = recurrence.backward(documents.passed, done.question, gradient)
@@ -177,32 +195,21 @@ def _learn(done: _Done, gradient: Float[Tensor, "N B T"], beside: Beside) -> tup
         at_ends = _at_ends(to_question, asked.passed.states.shape[1])
         asked_out, asked_sums = recurrence.backward(asked.passed, at_ends)
         asked_recurrent = asked.to_recurrent(asked_out, asked_sums)
-        to_places, to_asked_inputs = asked.to_inputs(asked_out)
-        assert done.to_words is not None
-        to_asked_words = lesson.dropped(done.to_words(to_places)[:, :, 0], 1)
+        to_lines = asked.to_table(asked_out)
+        to_asked_inputs = asked.to_inputs(to_lines)
+        assert done.of_lines is not None
+        to_vectors = lesson.dropped(done.of_lines(asked.to_vectors(to_lines))[:, :, 0], 1)
     beside.wait()
     with beside:  # products keep the tensor cores busy, sums the memory
         recurrent = documents.to_recurrent(out, sums)
-    to_words, to_inputs = documents.to_inputs(out)
-    beside.join()  # before anything that was held for the other stream is let go
-    return (
-        [lesson.dropped(to_words, 0), to_inputs, *recurrent],
-        [to_asked_words, to_asked_inputs, *asked_recurrent],
-    )
-
-
-def _given(
-    encoders: Encoders, vectors: Float[Tensor, "N W E_and_8"], places: Places, lengths: Int[Tensor, "N B"]
-) -> tuple[Float[Tensor, "N both_gates E"], Given]:
-    """Input weights in the precision of the vectors, and what the recurrences of both directions work on.
-
-    The vectors have a one behind them, for which the weights have their biases.
-    """
-    of_inputs, of_products = encoders.biases()
-    inputs = with_biases(encoders.inputs.flatten(1, 2), of_inputs.flatten(1), vectors.dtype)
-    table = torch.bmm(vectors, inputs.transpose(1, 2)).unflatten(2, (2, -1))
-    recurrent = encoders.recurrent.flatten(0, 1).to(vectors.dtype)
-    return inputs[..., :-BEHIND], Given(table, places, recurrent, of_products, lengths)
+    to_words = documents.to_table(out)
+    to_inputs = documents.to_inputs(to_words)
+    beside.join()
+    if lesson.drops:
+        to_vectors = to_vectors + lesson.dropped(documents.to_vectors(to_words), 0)
+    else:
+        to_vectors = documents.to_vectors(to_words, to_vectors)
+    return to_vectors, to_inputs, *recurrent, to_asked_inputs, *asked_recurrent
 
 
 class _Missed(torch.autograd.Function):

@@ -21,7 +21,7 @@ from asreader.data.resident import ReadersBatch, Resident, Widths
 from asreader.kernels.words import DistinctWords, distinct
 from asreader.progress import say
 from asreader.training import stacked
-from asreader.training.stacked import Lesson, Stack
+from asreader.training.stacked import Early, Lesson, Stack
 
 if TYPE_CHECKING:
     from asreader.kernels.lazy_adam import Tables
@@ -83,14 +83,16 @@ class StackedAdam:
         """Change the weights by the gradients, which are used up: of the words' vectors, then of all other weights."""
         # The fused step goes through memory as it lies; autograd is free to hand out a transposed gradient.
         laid = [tensor.contiguous() for tensor in gradients]
-        groups = [*laid[0]], [own for tensor in laid[1:] for own in tensor]  # which may differ in precision
-        norms = torch.stack([norm for group in groups for norm in torch._foreach_norm(group, 2, torch.float32)])
-        squares = norms.view(-1, len(self._rates)).square().sum(dim=0)
-        scale = ((squares.sqrt() + 1e-6) / self._recipe.clip).clamp(min=1.0)  # what gradients are divided by
         self._moments.steps.add_(1)
         if self._table is None:
+            norms = torch.stack(torch._foreach_norm([own for tensor in laid for own in tensor]))
+            squares = norms.view(-1, len(self._rates)).square().sum(dim=0)
+            scale = ((squares.sqrt() + 1e-6) / self._recipe.clip).clamp(min=1.0)  # what gradients are divided by
             self._plain_step([_whole(laid[0], words, self._weights.embed), *laid[1:]], scale)
         else:
+            from asreader.kernels import clipping
+
+            scale = clipping.divisors(laid, self._recipe.clip)
             self._table.update(laid[0], scale, self._moments.steps[:, 0], words)
             parts = (self._weights, self._moments.first, self._moments.second, self._average or self._weights)
             others = zip(*(part.tensors()[1:] for part in parts), laid[1:], strict=True)
@@ -161,7 +163,7 @@ class Prepared:
         """Make what would otherwise be made when it is first asked for."""
         wanted: list[object] = [self.batch.readable, self.batch.answer_at]
         if self.words.rows.device.type == "cuda":
-            wanted += [self.words.document.by_word, self.words.question.by_word]
+            wanted += [places.by_word for places in (self.words.document, self.words.question, self.words.lines)]
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,7 @@ class Step:
         numbers, sizes_and_keys, dealt = order.clone().tensor_split([self._batch, self._batch + 2], dim=1)
         sizes, keys = sizes_and_keys.unbind(dim=1)
         batch = self._data.batch(numbers, sizes, widths, dealt, keys)
-        words = distinct(batch.document, batch.question, self._weights.embed.shape[1], widths.words)
+        words = distinct(batch.document, batch.question, self._weights.embed.shape[1], widths.words, widths.lines)
         prepared = Prepared(batch, words, numbers, keys)
         prepared.complete()
         return prepared
@@ -254,9 +256,10 @@ class Step:
     def _learn(self, prepared: Prepared) -> None:
         batch, words = prepared.batch, prepared.words
         # Made anew each time: autograd remembers the stream on which a leaf was first used, and recording has its own.
-        weights, (vectors, wide) = self._weights.learnable(), self._adam.vectors(words)
-        lesson = self._lesson(prepared.numbers, prepared.keys)
-        losses = stacked.losses(weights, vectors.requires_grad_(), words, batch, lesson, wide)
+        weights, lesson = self._weights.learnable(), self._lesson(prepared.numbers, prepared.keys)
+        beside = stacked.beside(weights, lesson.precision)
+        vectors, wide = self._adam.vectors(words)
+        losses = stacked.losses(weights, vectors.requires_grad_(), words, batch, lesson, Early(beside, wide))
         self._adam.step(torch.autograd.grad(losses.sum(), (vectors, *weights.tensors()[1:])), words)
         self._losses.copy_(losses.detach())
 
