@@ -174,7 +174,16 @@ def test_the_gpu_table_is_the_recorded_one() -> None:
         figures = f"{row['ms_per_step']:.2f} | {row['seconds_per_reader_and_epoch']:.2f}"
         assert f"| {figures} | {row['peak_GB']:.2f} GB | {row['reserved_GB']:.2f} GB | {row['commit']} |" in text
     (plain,) = (row for row in rows if row["benchmark"] == "plain-epoch")
-    (many,) = (row for row in rows if row["benchmark"] == "together-epoch")
+    *_, many = (row for row in rows if row["benchmark"] == "together-epoch")
+    *_, trained = (row for row in rows if row["benchmark"] == "accuracy")
+    *_, exact = (row for row in rows if row["benchmark"] == "float32")
+    *_, on_all, on_official = (row for row in rows if row["benchmark"] == "answering")
+    last = [after[-1] for after in trained["accuracies"]]
+    assert f"({trained['commit']}) by `configs/cbt-ne.toml` answer {statistics.mean(last):.4f} of" in text
+    assert f"standard deviation {statistics.stdev(last):.4f};" in text and f"took {trained['seconds']} s" in text
+    assert f"by at most {exact['greatest_difference']:.7f} ({exact['commit']}" in text
+    assert f"{on_all['questions_per_second']:,} questions a second" in text
+    assert f"{on_official['questions_per_second']:,} of the" in text
     assert f"{plain['ms_per_step']} ms a step" in text and f"answers {plain['accuracy']} of" in text
     assert f"{statistics.mean(many['accuracy_after_one_epoch']):.3f} on average" in text
     assert f"deviation {statistics.stdev(many['accuracy_after_one_epoch']):.3f}" in text
