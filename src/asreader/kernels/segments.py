@@ -72,7 +72,8 @@ def _fits(values: Tensor, words: Sorted, sums: Tensor) -> bool:
     """Whether sums.cu can do it, in runs of 16 bytes."""
     known = values.dtype == sums.dtype == torch.bfloat16 and words.numbers.dtype == torch.int16
     runs = values.data_ptr() % 16 == 0 and all(size % 8 == 0 for size in (*values.stride()[:2], values.shape[2]))
-    return known and runs and values.stride(2) == 1 and hasattr(torch.cuda, "_compile_kernel")
+    compiled = torch.version.hip is None and hasattr(torch.cuda, "_compile_kernel")
+    return known and runs and values.stride(2) == 1 and compiled
 
 
 @cache
