@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from asreader import readers
 from asreader.answer import Answer, Choice
@@ -24,7 +24,8 @@ from asreader.errors import InputError
 from asreader.evaluation import metrics
 from asreader.evaluation.metrics import Scores
 from asreader.evaluation.predictions import Prediction
-from asreader.kernels.threads import on_all_cores, one_thread
+from asreader.kernels.gru import SHARED
+from asreader.kernels.threads import at_most, on_all_cores
 from asreader.progress import watched
 from asreader.readers import Reading
 from asreader.run import Calibration, Run
@@ -102,8 +103,11 @@ class Reader:
             return self._network.read(batch.document)
 
     def alone(self) -> AbstractContextManager[object]:
-        """Where a single question is answered: on a CPU the steps are too small for several threads."""
-        return one_thread() if self.device.type == "cpu" else nullcontext()
+        """Where a single question is answered: on a CPU small steps are no work for two threads, and none for more."""
+        if self.device.type != "cpu":
+            return nullcontext()
+        sizes = (module.hidden_size for module in self.network.modules() if isinstance(module, nn.GRU))
+        return at_most(2 if max(sizes, default=0) >= SHARED else 1)
 
     @property
     def _network(self) -> readers.ReaderNetwork:

@@ -7,7 +7,7 @@ from threading import get_ident
 import pytest
 import torch
 
-from asreader.kernels.threads import on_all_cores, one_thread
+from asreader.kernels.threads import at_most, on_all_cores
 
 
 @pytest.fixture
@@ -19,12 +19,14 @@ def two_threads() -> Iterator[None]:
 
 
 def test_the_last_who_leaves_puts_the_threads_back(two_threads: None) -> None:
-    first, second = one_thread(), one_thread()
-    assert first.__enter__() == 2
-    assert second.__enter__() == 2
-    first.__exit__(None, None, None)
+    two, one = at_most(2), at_most(1)
+    assert two.__enter__() == 2
+    assert torch.get_num_threads() == 2
+    assert one.__enter__() == 2
     assert torch.get_num_threads() == 1
-    second.__exit__(None, None, None)
+    two.__exit__(None, None, None)
+    assert torch.get_num_threads() == 1
+    one.__exit__(None, None, None)
     assert torch.get_num_threads() == 2
 
 

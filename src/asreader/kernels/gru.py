@@ -16,6 +16,10 @@ from asreader.kernels.words import Places
 
 ROOM = 1 << 20
 """Numbers that a few steps read, made just before these steps: as many as a cache holds until they are read."""
+SHARED = 256
+"""Units from which on two threads read a single sequence faster than one, each a direction."""
+LONG = 100
+"""Words from which on it pays to turn the weights before a single sequence is read."""
 DIRECTIONS = ("", "_reverse")
 
 
@@ -143,8 +147,8 @@ def _placed(
 def _single(
     gru: nn.GRU, vectors: Float[Tensor, "T E"]
 ) -> tuple[Float[Tensor, "1 T states"], Float[Tensor, "1 states"]]:
-    """One sequence without a backward pass, with the weights as they lie: a question is read before `_placed` has its
-    weights in order."""
+    """One sequence without a backward pass. Both directions are one product, which has a thread for each; weights are
+    taken as they lie, or a question would be read before they are in order as for `_placed`."""
     hidden, (forth, back) = gru.hidden_size, (tuple(gru.all_weights[d]) for d in (0, 1))
     with torch.autocast("cpu", enabled=False):
         vectors = vectors.to(forth[0].dtype)
@@ -155,15 +159,14 @@ def _single(
     products += torch.stack([forth[3], back[3]])
     states = vectors.new_zeros(len(vectors) + 1, 2, hidden)
     new = vectors.new_empty(2, hidden)
+    weights = torch.stack([forth[1], back[1]]).transpose(1, 2)
+    if len(vectors) > LONG:
+        weights = weights.contiguous()
+    product, before = products.unsqueeze(2).unbind(), states.unsqueeze(2).unbind()
     state, gates = states.unbind(), products[..., : 2 * hidden].unbind()
     reset, update, from_state = (part.unbind() for part in products.split(hidden, dim=-1))
-    each = [
-        (part.unbind(), weights[1], of.unbind())
-        for part, weights, of in zip(products.unbind(1), (forth, back), states.unbind(1), strict=True)
-    ]
     for t in range(len(vectors)):
-        for product, weight, before in each:
-            product[t].addmv_(weight, before[t])
+        product[t].baddbmm_(before[t], weights)
         gates[t].sigmoid_()
         torch.addcmul(from_vector[t], reset[t], from_state[t], out=new).tanh_()
         torch.lerp(new, state[t], update[t], out=state[t + 1])

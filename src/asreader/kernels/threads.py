@@ -1,7 +1,7 @@
 """work on batches -> the same work on all cores: one batch a core, each on a single thread.
 
-The steps of a recurrence are too small to be shared: threads that meet after every operation spend their time waiting,
-six times longer than one thread needs alone where a single question is answered. Whole batches need not meet at all.
+The steps of a small recurrence cannot be shared: threads that meet after every operation spend their time waiting, six
+times longer than one thread needs alone where a single question is answered. Whole batches need not meet at all.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SETTING = _Setting()
 
 
 @contextmanager
-def one_thread() -> Iterator[int]:
-    """Every operation on the thread that calls it. Gives the number of threads that operations had outside."""
+def at_most(threads: int) -> Iterator[int]:
+    """Every operation on so few threads, or fewer if others ask for that. Gives the number that they had outside."""
     with _SETTING.lock:
         if not _SETTING.inside:
             _SETTING.outside = torch.get_num_threads()
-            if _SETTING.outside > 1:
-                torch.set_num_threads(1)
+        if torch.get_num_threads() > threads:
+            torch.set_num_threads(threads)
         _SETTING.inside += 1
     try:
         yield _SETTING.outside
@@ -54,7 +54,7 @@ def one_thread() -> Iterator[int]:
 
 def on_all_cores(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """The function's results in the items' order; as many items are worked on at once as operations had threads."""
-    with one_thread() as cores:
+    with at_most(1) as cores:
         workers = min(cores, MOST)
         if workers == 1:
             yield from map(function, items)
