@@ -98,6 +98,8 @@ def needs(data: Data, shape: str) -> Needs:
     store = data.questions * sizes["store_bytes_per_question"] / 1e9
     prepare = last(rows("prepare"), benchmark="prepare")
     read = prepare["questions"] * SHAPES["ne"].words  # the questions of that row are like these
+    rare = last(rows("scaling"), benchmark="rare")
+    share = rare["bytes"] / rare["questions"] / rare["words_per_question"]  # bytes for each word that is read
     return Needs(
         side_by_side=best["readers"],
         epoch_seconds=more * best["seconds_per_reader_and_epoch"],
@@ -105,7 +107,7 @@ def needs(data: Data, shape: str) -> Needs:
         hours=READERS * EPOCHS * more * best["seconds_per_reader_and_epoch"] / 3600,
         device=best["peak_GB"] + extra,
         reserved=best["reserved_GB"] + extra,
-        host=data.resident + store,
+        host=data.resident + store + data.questions * (data.words + data.asked) * share / 1e9,
         store=store,
         run=(16 * data.parameters + data.valid * sizes["prediction_bytes_per_question"]) / 1e9,
         traffic=tuple(best["readers"] * 12 * data.parameters / 1e6 / seconds for seconds in CHECKPOINTS),
