@@ -32,7 +32,8 @@ from asreader.kernels import recurrence
 from asreader.predictor import pick_device
 from asreader.readers import build
 from asreader.training.stacked import Stack
-from asreader.training.stacked_step import Moments, Recipe, Step
+from asreader.training.stacked_adam import Moments, Recipe
+from asreader.training.stacked_step import Step
 
 CANDIDATES, ANONYMOUS, BATCH, PREFETCH, SKEW = 10, 100, 32, 10, 0.22
 PROFILED = (
@@ -79,6 +80,7 @@ SHAPES = {
 def made(shape: Shape, device: torch.device) -> Resident:
     """A data set on the device: lengths normal, words as Zipf has them, some unknown, every answer mentioned."""
     random = np.random.default_rng(1)
+    torch.manual_seed(1)
     lengths = random.normal(shape.mean, shape.deviation, shape.questions).clip(shape.shortest, shape.longest)
     asked = random.normal(shape.question, shape.question / 3, shape.questions).clip(3, 5 * shape.question)
     documents, questions = (_flat(part.astype(np.int64), shape, device) for part in (lengths, asked))

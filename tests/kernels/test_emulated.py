@@ -20,6 +20,7 @@ from torch import Tensor
 
 from asreader.kernels import cluster
 from asreader.kernels.cluster import Shape
+from tests.kernels.test_pointing import given as to_point
 from tests.kernels.test_recurrence import assert_same, assert_scaled, given
 from tests.kernels.test_words import places_with_values
 
@@ -97,16 +98,37 @@ def test_the_cluster_kernels(
     assert_scaled(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
 
 
+def alone(name: str, text: str, options: list[str], folder: Path) -> Kernel:
+    """A kernel that needs no cluster."""
+    chip, sizes = EMULATED.read_text(encoding="utf-8"), ["-DCS=1", "-DNB=8", "-DH=64", "-DU=64"]
+    return kernel_of(built_from(chip + text, options + sizes, [name], folder), name, 1)
+
+
+@pytest.mark.parametrize(("readers", "steps", "batch", "hidden"), [(1, 1, 1, 8), (2, 9, 3, 64), (1, 200, 2, 136)])
+def test_pointing(
+    readers: int, steps: int, batch: int, hidden: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pointing = pytest.importorskip("asreader.kernels.pointing")
+    monkeypatch.setattr(
+        pointing, "_kernel", lambda hidden, _: alone("point_partly", *pointing.program(hidden), tmp_path)
+    )
+    *factors, readable, answer_at, shares = to_point(readers, steps, batch, hidden)
+    rounded, masks = [factor.bfloat16() for factor in factors], tuple(map(pointing._bytes, (readable, answer_at)))
+    expected = pointing.learnt(*(factor.float() for factor in rounded), readable, answer_at, shares)
+    monkeypatch.setattr(pointing, "_partly", None)  # nobody else may do it
+    # The rest in float32: Triton's interpreter does not know bfloat16.
+    found = pointing._wholly_of(pointing._partly_of(*rounded, masks), masks, shares, rounded[1].float())
+    for one, other in zip(vars(found).values(), vars(expected).values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(("places", "words", "columns"), [(1, 1, 8), (64, 3, 16), (150, 7, 136), (300, 4, 1288)])
 @pytest.mark.parametrize("empty", [0.0, 0.5, 1.0])
 def test_sums_of_places(
     places: int, words: int, columns: int, empty: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kernel(threads: int, _: int) -> Kernel:
-        text, options = segments.program(threads)
-        chip = EMULATED.read_text(encoding="utf-8")
-        options += ["-DCS=1", "-DNB=8", "-DH=64", "-DU=64"]
-        return kernel_of(built_from(chip + text, options, ["sums_in_chunks"], tmp_path), "sums_in_chunks", 1)
+        return alone("sums_in_chunks", *segments.program(threads), tmp_path)
 
     class OverEdges:
         """Triton's interpreter does not know bfloat16."""
@@ -124,7 +146,7 @@ def test_sums_of_places(
     monkeypatch.setattr(segments, "_kernel", kernel)
     monkeypatch.setattr(segments, "_over_edges", OverEdges())
     values, where, expected = places_with_values(places, words, columns, empty, torch.bfloat16)
-    found = segments.summed(values, where.by_word, segments.begun(where.by_word, expected.bfloat16()))
+    found = segments.summing(values, where.by_word, segments.begun(where.by_word, expected.bfloat16()))()
     torch.testing.assert_close(found.float(), expected, rtol=8e-3, atol=1e-5)
 
 

@@ -88,10 +88,12 @@ def test_other_parameters_step_as_adam_does() -> None:
         optimizers = [torch.optim.Adam([own], rate.item()) for own, rate in zip(plain, rates, strict=True)]
         steps, first, second = torch.zeros(2, 3), torch.zeros_like(start), torch.zeros_like(start)
         lazy = lazy_adam.tables(start.clone(), first.clone(), second.clone(), rates, steps[:, 0])
+        ready = torch.zeros(2, 7, 308)
         for _ in range(5):
             gradient = torch.randn_like(start)
             steps += 1
-            lazy.step(start, first, second, None, gradient, scale, steps[:, 0])
+            lazy.step(lazy_adam.Stepping(start, first, second, None, gradient), scale, steps[:, 0], ready)
+            assert torch.equal(ready[..., :300], start) and not ready[..., 300:].any()
             for n, optimizer in enumerate(optimizers):
                 plain[n].grad = (gradient[n] / scale[n]).double()
                 optimizer.step()

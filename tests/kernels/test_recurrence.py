@@ -89,17 +89,19 @@ def assert_same(arguments: Given, way: ModuleType, tolerance: float) -> None:
 
 
 def assert_scaled(arguments: Given, way: ModuleType, tolerance: float) -> None:
-    """A gradient for each sequence with a scale for each step is the same as a gradient for each step."""
+    """A gradient for each sequence with a scale for each step is the same as a gradient for each step, whether both
+    directions share the scales or not."""
     passed = recurrence.forward(way, arguments, keep=True)
     recurrences, steps, batch, hidden = passed.states.shape
-    scales = torch.randn(recurrences // 2, batch, steps, device=DEVICE)
     gradient = torch.randn(recurrences, batch, hidden, device=DEVICE).to(passed.weights.dtype)
-    whole = scales.repeat_interleave(2, dim=0).movedim(2, 1)[..., None] * gradient[:, None]
-    expected, sums = recurrence.backward(passed, whole.to(gradient.dtype))
-    found, other_sums = recurrence.backward(passed, gradient, scales)
-    pairs = [(expected, found), (recurrence.to_biases(expected, sums), recurrence.to_biases(found, other_sums))]
-    for one, other in pairs:
-        assert (one.float() - other.float()).abs().max() <= tolerance * one.float().abs().max()
+    for shared in (2, 1):
+        scales = torch.randn(recurrences // shared, batch, steps, device=DEVICE)
+        whole = scales.repeat_interleave(shared, dim=0).movedim(2, 1)[..., None] * gradient[:, None]
+        expected, sums = recurrence.backward(passed, whole.to(gradient.dtype))
+        found, other_sums = recurrence.backward(passed, gradient, scales)
+        pairs = [(expected, found), (recurrence.to_biases(expected, sums), recurrence.to_biases(found, other_sums))]
+        for one, other in pairs:
+            assert (one.float() - other.float()).abs().max() <= tolerance * one.float().abs().max()
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_sums_of_places(
     segments = pytest.importorskip("asreader.kernels.segments")
     monkeypatch.setattr(torch, "empty_like", lambda like: torch.full_like(like, torch.nan))
     values, where, expected = places_with_values(places, words, columns, empty, precision)
-    found = segments.summed(values, where.by_word, segments.begun(where.by_word, expected.to(precision)))
+    found = segments.summing(values, where.by_word, segments.begun(where.by_word, expected.to(precision)))()
     near = {"rtol": 1e-5, "atol": 1e-5} if precision == torch.float32 else {"rtol": 8e-3, "atol": 1e-5}
     torch.testing.assert_close(found.float(), expected, **near)
     plain = summed_plainly(values, where.index.flatten(1), words + 3)

@@ -5,6 +5,8 @@ On a CPU by Triton's interpreter and in float32; on a GPU by the kernels themsel
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 import torch
@@ -18,13 +20,16 @@ from asreader.kernels import recurrence
 from asreader.kernels.words import distinct
 from asreader.readers.attention_sum import AttentionSum
 from asreader.training import stacked
-from asreader.training.stacked import Lesson, Stack
+from asreader.training.stacked import Encoders, Lesson, Stack
+
+pytest.importorskip("triton")
+from asreader.training import stacked_kernels
 
 GPU = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if GPU else "cpu")
 
 
-def found(way: object, lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, ...]:
+def found(way: ModuleType | None, lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, ...]:
     """Losses, gradients of the words' vectors and of all weights but the table."""
     torch.manual_seed(3)
     store = encode([*stories(7, 3)])
@@ -41,9 +46,17 @@ def found(way: object, lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> tuple
     widths = data.widths(numbers)
     batch = data.batch(torch.from_numpy(numbers).to(DEVICE), sizes, widths)
     met = distinct(batch.document, batch.question, words.size, widths.words, widths.lines)
+    if way is not None:
+        task = stacked_kernels.task(way, weights, stacked.vectors(weights, met), met, batch, lesson)
+        into = [Encoders(*map(torch.zeros_like, own.tensors())) for own in (weights.document, weights.question)]
+        learnt = stacked_kernels.learnt(task, *into)
+        every = [learnt.to_vectors, *into[0].tensors(), *into[1].tensors()]
+        squared = torch.stack([tensor.float().square().flatten(1).sum(dim=1) for tensor in every]).sum(dim=0)
+        torch.testing.assert_close(torch.cat([*learnt.squares], dim=1).sum(dim=1), squared, rtol=1e-3, atol=0.0)
+        return learnt.losses, *every
+    monkeypatch.setattr(recurrence, "fastest", lambda *_: None)
     weights = weights.learnable()
     vectors = stacked.vectors(weights, met).detach().requires_grad_()
-    monkeypatch.setattr(recurrence, "fastest", lambda *_: way)
     losses = stacked.losses(weights, vectors, met, batch, lesson)
     return losses, *torch.autograd.grad(losses.sum(), (vectors, *weights.tensors()[1:]))
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -93,6 +93,11 @@ class ReadersBatch:
         So no sum is empty: an infinite loss times a weight of zero would still not be a number.
         """
         return torch.where(self.counted[..., None], self.candidate_at == self.answers[..., None], self.readable)
+
+    @cached_property
+    def shares(self) -> Float[Tensor, " N"]:
+        """What an example that counts has of its reader's loss, which is the mean of those."""
+        return 1 / self.counted.sum(dim=1).clamp(min=1).float()
 
 
 @dataclass(frozen=True)

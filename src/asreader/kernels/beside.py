@@ -2,55 +2,66 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from types import TracebackType
 
 import torch
 
+FIRST = -1
+"""The priority of streams whose work goes before that of ordinary ones."""
+
 
 class Beside:
-    """`with` it, work goes to another stream of the device, which runs beside this one.
+    """Work that goes to other streams of the device, which run beside this one.
 
-    It goes after what was there when this was made, or when `wait` was called last. What passes from one stream to the
-    other must be held until they are joined. On a CPU everything is done in order, and where `alone` is asked for.
+    It goes after what was there when this was made, or when `wait` was called last. What passes from one stream to
+    another must be held until they are joined, as they are at the end of `with`, whatever happens there: a graph that
+    is being recorded could not be given up otherwise. On a CPU, and where `alone` is asked for, all is done in order.
     """
 
     def __init__(self, device: torch.device, alone: bool) -> None:
-        self._streams: tuple[torch.cuda.Stream, torch.cuda.Stream] | None = None
-        self._entered: AbstractContextManager[Any] = nullcontext()
-        self._after: torch.cuda.Event | None = None  # what the next work beside waits for
-        self._used = False  # a stream that nothing was given to must not be waited for while a graph is recorded
-        if device.type == "cuda" and not alone:
-            here = torch.cuda.current_stream(device)
-            self._streams = here, _other_stream(device, here.stream_id)
+        self._device = None if device.type != "cuda" or alone else device
+        self._after: torch.cuda.Event | None = None
+        self._used: dict[str, torch.cuda.Stream] = {}  # no other may be waited for while a graph is recorded
         self.wait()
 
-    def __enter__(self) -> None:
-        if self._streams is not None:
-            _, aside = self._streams
-            if self._after is not None:
-                aside.wait_event(self._after)
-            self._after, self._used = None, True
-            self._entered = torch.cuda.stream(aside)
-        self._entered.__enter__()
+    def __enter__(self) -> Beside:
+        return self
 
-    def __exit__(self, *raised: Any) -> None:
-        self._entered.__exit__(*raised)
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.join()
+
+    @contextmanager
+    def work(self, name: str, after: str | None = None) -> Iterator[None]:
+        """What is done in here is done beside, after what was done under the same name, and perhaps another."""
+        if self._device is None:
+            yield
+            return
+        assert self._after is not None
+        aside = _other_stream(self._device, torch.cuda.current_stream(self._device).stream_id, name)
+        aside.wait_event(self._after)
+        if after is not None:
+            aside.wait_stream(self._used[after])
+        self._used[name] = aside
+        with torch.cuda.stream(aside):
+            yield
 
     def wait(self) -> None:
         """What is done beside from here on waits for what there is here so far."""
-        if self._streams is not None:
-            here, _ = self._streams
-            self._after = here.record_event()
+        if self._device is not None:
+            self._after = torch.cuda.current_stream(self._device).record_event()
 
-    def join(self) -> None:
-        """What comes here from now on waits for what was done beside."""
-        if self._streams is not None and self._used:
-            here, aside = self._streams
-            here.wait_stream(aside)
+    def join(self, *names: str) -> None:
+        """What comes here from now on waits for what was done beside under these names, or at all."""
+        for name in names or self._used:
+            if name in self._used:
+                torch.cuda.current_stream(self._device).wait_stream(self._used[name])
 
 
 @cache
-def _other_stream(device: torch.device, beside: int) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)
+def _other_stream(device: torch.device, beside: int, name: str) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device, priority=FIRST)

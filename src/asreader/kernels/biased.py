@@ -1,4 +1,4 @@
-"""weights and biases -> one matrix for products with vectors that have a one behind them (Triton).
+"""an encoder's weights -> what kernels read: weights and biases in one matrix, for vectors with a one behind (Triton).
 
 W x + b as one product: a batched product adds no bias, and another pass over its result would cost as much as itself.
 """
@@ -7,15 +7,59 @@ W x + b as one product: a batched product adds no bias, and another pass over it
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import triton
 import triton.language as tl
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
+
+from asreader.kernels.recurrence import Given
+from asreader.kernels.words import Places
 
 BEHIND = 8
 """Columns behind a vector, a one and zeros: rows must begin where 16 bytes begin."""
 ROWS = 4
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The weights of N readers' encoders, R = 2 N directions, in the precision of products."""
+
+    inputs: Float[Tensor, "N both_gates E_and_8"]  # biases stand where the vectors have their ones
+    recurrent: Float[Tensor, "R gates H"]
+    biases: Float[Tensor, "R H"]  # of the recurrent product of new, in float32
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Float[Tensor, "N D gates E"],
+        recurrent: Float[Tensor, "N D gates H"],
+        of_inputs: Float[Tensor, "N D gates"],
+        of_products: Float[Tensor, "R H"],
+        precision: torch.dtype,
+    ) -> Ready:
+        """From weights as they are and biases as `recurrence.biases` has them."""
+        matrices = with_biases(inputs.flatten(1, 2), of_inputs.flatten(1), precision)
+        return cls(matrices, recurrent.flatten(0, 1).to(precision), of_products.float().contiguous())
+
+    @classmethod
+    def room(
+        cls, inputs: Float[Tensor, "N D gates E"], recurrent: Float[Tensor, "N D gates H"], precision: torch.dtype
+    ) -> Ready:
+        """For weights of these shapes."""
+        (readers, directions, gates, width), hidden = inputs.shape, recurrent.shape[-1]
+        return cls(
+            inputs.new_zeros(readers, directions * gates, width + BEHIND, dtype=precision),
+            recurrent.new_zeros(readers * directions, gates, hidden, dtype=precision),
+            recurrent.new_zeros(readers * directions, hidden, dtype=torch.float32),
+        )
+
+    def given(self, vectors: Float[Tensor, "N W E_and_8"], places: Places, lengths: Int[Tensor, "N B"]) -> Given:
+        """What the recurrences of both directions work on."""
+        table = torch.bmm(vectors, self.inputs.transpose(1, 2)).unflatten(2, (2, -1))
+        return Given(table, places, self.recurrent, self.biases, lengths)
 
 
 def with_ones(vectors: Float[Tensor, "N W E"]) -> Float[Tensor, "N W E_and_8"]:

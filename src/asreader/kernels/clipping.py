@@ -21,8 +21,8 @@ SMALLEST = 1e-6
 """Added to a norm by torch.nn.utils.clip_grad_norm_."""
 
 
-def divisors(gradients: Sequence[Float[Tensor, "N ..."]], most: float) -> Float[Tensor, " N"]:
-    """1, or by how much a reader's norm is too large."""
+def squares(gradients: Sequence[Float[Tensor, "N ..."]]) -> Float[Tensor, "N parts"]:
+    """Sums of the squares of some gradients, in parts: what norms are made of, as soon as the gradients are there."""
     readers = len(gradients[0])
     counts = [gradient[0].numel() for gradient in gradients]
     parts = [triton.cdiv(count, BLOCK) for count in counts]
@@ -35,8 +35,16 @@ def divisors(gradients: Sequence[Float[Tensor, "N ..."]], most: float) -> Float[
         _squares[(sum(programs), readers)](
             *tensors, *numbers, *programs[:3], sums, sum(parts[:begin]), sums.shape[1], BLOCK=BLOCK, num_warps=8
         )
-    found = torch.empty(readers, device=sums.device)
-    _divisors[(readers,)](sums, found, sums.shape[1], most, SMALLEST, BLOCK=triton.next_power_of_2(sums.shape[1]))
+    return sums
+
+
+def divisors(
+    squared: Sequence[Float[Tensor, "N parts"]], most: float, out: Float[Tensor, " N"] | None = None
+) -> Float[Tensor, " N"]:
+    """1, or by how much a reader's norm is too large, from the squares of all its gradients."""
+    sums = torch.cat([*squared], dim=1)
+    found = torch.empty(len(sums), device=sums.device) if out is None else out
+    _divisors[(len(sums),)](sums, found, sums.shape[1], most, SMALLEST, BLOCK=triton.next_power_of_2(sums.shape[1]))
     return found
 
 

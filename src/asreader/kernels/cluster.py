@@ -45,7 +45,10 @@ class Shape:
     width: int
     chunks: int
     many: bool
-    scaled: bool = False  # backward, the gradient comes as one for each sequence, with a scale for each step
+    scaled: int = (
+        0  # backward, the gradient is one for each sequence, with a scale for each step, which both directions
+    )
+    # of a reader share (1) or not (2)
 
     @property
     def units(self) -> int:
@@ -66,7 +69,6 @@ def forward(
     (_, steps, batch), hidden, recurrences = index.shape, gates // 3, readers * directions
     shape = _shape(recurrences, batch, hidden, table.device)
     states = table.new_empty(recurrences, steps + 2, batch, hidden)
-    states[:, 0], states[:, -1] = 0, 0
     size = (recurrences, steps, shape.chunks * shape.width if shape.many else batch, KEPT * hidden)
     kept = table.new_empty(size if keep else (1,))
     arguments: list[Tensor | int] = [
@@ -98,7 +100,8 @@ def backward(
         sums = torch.empty(recurrences, shape.chunks, 4 * hidden, device=kept.device)
         scale = sums if scales is None else scales  # an address that is not looked at where there are none
         many: list[Tensor | int] = [gradient, scale, weights, lengths, kept, out, sums, steps, batch, shape.chunks]
-        _launch("gru_backward", replace(shape, scaled=scales is not None), recurrences, many, kept.device)
+        shape = replace(shape, scaled=0 if scales is None else 3 - recurrences // len(scales))
+        _launch("gru_backward", shape, recurrences, many, kept.device)
         return out, sums[:, 0] if shape.chunks == 1 else sums.sum(dim=1)
     gradient = gradient if scales is None else to_states(scales, gradient)
     few: list[Tensor | int] = [gradient, weights, lengths, states, kept, out, steps, batch, shape.chunks]
@@ -155,7 +158,7 @@ def program(shape: Shape, chip: str) -> tuple[str, list[str]]:
     sizes = {"H": shape.hidden, "U": shape.units, "CS": shape.blocks, "NB": shape.width}
     if shape.many:
         _, sizes["FORWARD_HELD"], sizes["BACKWARD_HELD"] = MANY[shape.hidden]
-        sizes["SCALED"] = int(shape.scaled)
+        sizes["SCALED"] = shape.scaled
     parts = [_text("cluster.cuh"), _text("many_gru.cu" if shape.many else "few_gru.cu")]
     return "\n".join([chip, *parts]), [f"-D{key}={value}" for key, value in sizes.items()]
 

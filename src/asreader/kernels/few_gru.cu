@@ -120,9 +120,9 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     }
 #pragma unroll
     for (int task = 0; task < TASKS; task++)
-        for (int t = longest; t < T && length[task] >= 0; t++) {
-            const long line = (r * (T + 2) + t + 1) * B + first + sequence[task];
-            *(uint2*)(states + line * H + rank * U + unit[task]) = back ? make_uint2(0, 0) : packed(state[task]);
+        for (int t = longest; t <= T + 1 && length[task] >= 0; t++) {  // the last two: before all, and behind
+            const long line = (r * (T + 2) + (t == T ? -1 : min(t, T)) + 1) * B + first + sequence[task];
+            *(uint2*)(states + line * H + rank * U + unit[task]) = back || t >= T ? make_uint2(0, 0) : packed(state[task]);
         }
     meet();
 }

@@ -20,13 +20,29 @@ import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from asreader.kernels.biased import BEHIND
+from asreader.kernels.biased import BEHIND, Ready
 from asreader.kernels.words import DistinctWords
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 STEPS = 160
 CORRECTED = 20_000
 """Steps after which Adam's corrections are 1 in float32."""
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """Weights of N readers and all that goes into a step of theirs."""
+
+    weights: Float[Tensor, "N ..."]
+    first: Float[Tensor, "N ..."]
+    second: Float[Tensor, "N ..."]
+    average: Float[Tensor, "N ..."] | None
+    gradient: Float[Tensor, "N ..."]
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """As kernels take them: an average that there is not is not looked at."""
+        average = self.weights if self.average is None else self.average
+        return self.weights, self.first, self.second, average, self.gradient
 
 
 @dataclass(frozen=True)
@@ -78,21 +94,30 @@ class Tables:
         )  # fmt: skip
 
     def step(
-        self,
-        weights: Tensor,
-        first: Tensor,
-        second: Tensor,
-        average: Tensor | None,
-        gradient: Tensor,
-        scale: Tensor,
-        steps: Tensor,
+        self, matrix: Stepping, divisors: Float[Tensor, " N"], steps: Float[Tensor, " N"], ready: Float[Tensor, "N ..."]
     ) -> None:
-        """One step of another parameter of the readers, which is used as a whole and so never behind."""
-        count = weights[0].numel()
-        _whole[(triton.cdiv(count, 1024), len(weights))](
-            weights, first, second, self.rates, self.paces, len(self.paces),
-            weights if average is None else average, gradient, scale, steps, steps.stride(0), count, BLOCK=1024,
-            KEEP=self.keep,
+        """One step of matrices that are used as a whole and so never behind, in the precision of `ready` also there;
+        rows there may be longer. A reader whose divisor is zero takes none."""
+        readers, count, width = len(matrix.weights), matrix.weights[0].numel(), matrix.weights.shape[-1]
+        _whole[(triton.cdiv(count, 1024), readers)](
+            *matrix.tensors(), self.rates, self.paces, len(self.paces), divisors, steps, steps.stride(0), count, ready,
+            WIDTH=width, ROOM=ready.shape[-1], BLOCK=1024, KEEP=self.keep,
+        )  # fmt: skip
+
+    def step_biases(
+        self,
+        inputs: Stepping,
+        recurrent: Stepping,
+        divisors: Float[Tensor, " N"],
+        steps: Float[Tensor, " N"],
+        ready: Ready,
+    ) -> None:
+        """The same of an encoder's biases."""
+        readers, count = len(inputs.weights), inputs.weights[0].numel()
+        _biases[(triton.cdiv(count, 256), readers)](
+            *inputs.tensors(), *recurrent.tensors(), self.rates, self.paces, len(self.paces), divisors, steps,
+            steps.stride(0), count, ready.inputs, ready.biases, H=ready.biases.shape[-1], ROOM=ready.inputs.shape[-1],
+            BLOCK=256, KEEP=self.keep,
         )  # fmt: skip
 
     @property
@@ -100,7 +125,7 @@ class Tables:
         return self.weights if self.average is None else self.average
 
     def _sizes(self, width: int) -> dict[str, float]:
-        sizes = {"E": width, "EP": triton.next_power_of_2(width), "num_warps": 4 if width > 128 else 1}
+        sizes = {"E": width, "EP": triton.next_power_of_2(width), "num_warps": 2 if width > 128 else 1}
         return sizes | {"KEEP": self.keep}
 
 
@@ -209,11 +234,11 @@ def _vectors(
     place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
     line, e = n * V + tl.load(rows + n * room + place), tl.arange(0, EP)
     at, real = line * E + e, e < E
-    weight = tl.load(weights + at, mask=real, other=0)
-    last = tl.load(reached + line)
+    # All at once, wanted or not: one after the other would take longer.
+    weight, last, count = tl.load(weights + at, mask=real, other=0), tl.load(reached + line), tl.load(counts + n)
+    m, v = tl.load(first + at, mask=real, other=0), tl.load(second + at, mask=real, other=0)
     missed = tl.load(steps + n * stride).to(tl.int32) - last
-    if (place < tl.load(counts + n)) and missed > 0:
-        m, v = tl.load(first + at, mask=real, other=0), tl.load(second + at, mask=real, other=0)
+    if (place < count) and missed > 0:
         weight, m, v, _ = _caught_up(weight, m, v, weight, last, missed, tl.load(rates + n), paces, most, 0.0)
     here, behind = found + (n * room + place) * (E + AFTER), tl.arange(0, AFTER)
     tl.store(here + e, weight.to(found.dtype.element_ty), mask=real)
@@ -238,8 +263,9 @@ def _update(
     stride, room, V, E: tl.constexpr, EP: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     place, n = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    if place < tl.load(counts + n):
-        line, e = n * V + tl.load(rows + n * room + place), tl.arange(0, EP)
+    row, count = tl.load(rows + n * room + place), tl.load(counts + n)
+    if place < count:
+        line, e = n * V + row, tl.arange(0, EP)
         at, real = line * E + e, e < E
         step, last = tl.load(steps + n * stride), tl.load(reached + line)
         rate, missed = tl.load(rates + n), step.to(tl.int32) - 1 - last
@@ -259,24 +285,58 @@ def _update(
 
 
 @triton.jit
+def _taken(
+    weights, first, second, average, gradient, at, real, divisor, rate, paces, most, step, KEEP: tl.constexpr
+):  # fmt: skip
+    """Some weights after their step, which is put into memory; as they are, where there is none to take."""
+    weight = tl.load(weights + at, mask=real, other=0)
+    if divisor > 0:
+        v = tl.load(second + at, mask=real, other=0)
+        m = tl.load(first + at, mask=real, other=0)
+        own = tl.load(gradient + at, mask=real, other=0).to(tl.float32) / divisor
+        mean = tl.load(average + at, mask=real, other=0) if KEEP > 0 else weight
+        weight, m, v, mean = _stepped(weight, m, v, mean, own, rate, paces, most, step, KEEP)
+        tl.store(weights + at, weight, mask=real)
+        tl.store(first + at, m, mask=real)
+        tl.store(second + at, v, mask=real)
+        if KEEP > 0:
+            tl.store(average + at, mean, mask=real)
+    return weight
+
+
+@triton.jit
 def _whole(
-    weights, first, second, rates, paces, most, average, gradient, scale, steps, stride, count,
-    BLOCK: tl.constexpr, KEEP: tl.constexpr,
+    weights, first, second, average, gradient, rates, paces, most, divisors, steps, stride, count, ready,
+    WIDTH: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     n = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     at, real = n * count + place, place < count
-    step = tl.load(steps + n * stride)
-    rate, v = tl.load(rates + n), tl.load(second + at, mask=real, other=0)
-    own = tl.load(gradient + at, mask=real, other=0).to(tl.float32) / tl.load(scale + n)
-    weight, m = tl.load(weights + at, mask=real, other=0), tl.load(first + at, mask=real, other=0)
-    mean = tl.load(average + at, mask=real, other=0) if KEEP > 0 else weight
-    weight, m, v, mean = _stepped(weight, m, v, mean, own, rate, paces, most, step, KEEP)
-    tl.store(weights + at, weight, mask=real)
-    tl.store(first + at, m, mask=real)
-    tl.store(second + at, v, mask=real)
-    if KEEP > 0:
-        tl.store(average + at, mean, mask=real)
+    divisor, rate, step = tl.load(divisors + n), tl.load(rates + n), tl.load(steps + n * stride)
+    weight = _taken(weights, first, second, average, gradient, at, real, divisor, rate, paces, most, step, KEEP)
+    to = ready + n * (count // WIDTH) * ROOM + place // WIDTH * ROOM + place % WIDTH
+    tl.store(to, weight.to(ready.dtype.element_ty), mask=real)
+
+
+@triton.jit
+def _biases(
+    weights, first, second, average, gradient, own_weights, own_first, own_second, own_average, own_gradient, rates,
+    paces, most, divisors, steps, stride, count, inputs, biases,
+    H: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    n = tl.program_id(1).to(tl.int64)
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at, real = n * count + place, place < count
+    divisor, rate, step = tl.load(divisors + n), tl.load(rates + n), tl.load(steps + n * stride)
+    given = _taken(weights, first, second, average, gradient, at, real, divisor, rate, paces, most, step, KEEP)
+    own = _taken(
+        own_weights, own_first, own_second, own_average, own_gradient, at, real, divisor, rate, paces, most, step, KEEP
+    )
+    # What `recurrence.biases` says: the reset gate scales the recurrent bias of new, so that it stays apart.
+    row, of_new = place % (3 * H), place % (3 * H) >= 2 * H
+    whole = given + tl.where(of_new, 0.0, own)
+    tl.store(inputs + at * ROOM + ROOM - AFTER, whole.to(inputs.dtype.element_ty), mask=real)
+    tl.store(biases + (n * (count // (3 * H)) + place // (3 * H)) * H + row - 2 * H, own, mask=real & of_new)
 
 
 B1, B2, EPS, MOST = tl.constexpr(BETA1), tl.constexpr(BETA2), tl.constexpr(EPSILON), tl.constexpr(STEPS)

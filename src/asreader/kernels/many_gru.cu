@@ -53,12 +53,11 @@ __device__ __forceinline__ constexpr int held_before(int k) { return k * HELD / 
 template <int STEPS, int HELD>
 __device__ __forceinline__ constexpr bool is_held(int k) { return held_before<STEPS, HELD>(k + 1) > held_before<STEPS, HELD>(k); }
 
-// The weights of a warpgroup's TILES tiles, product k being that of numbers 16 k to 16 k + 15. `pair(tile, row, n)` are two of
-// a row; of those for shared memory each thread takes eight(tile, k), 16 bytes as they lie in memory, which `put` knows to
-// spread. All of a tile's are asked for before the first is put down: the way to memory is long.
-template <int TILES, int STEPS, int HELD, class Pair, class Eight, class Put>
-__device__ __forceinline__ void load_weights(u32 (&held)[TILES][HELD][4], unsigned char* shared, Pair pair, Eight eight, Put put) {
-    const int lane = threadIdx.x & 31, in_group = threadIdx.x & 127, row = (in_group >> 5) * 16 + (lane >> 2), column = (lane & 3) * 2;
+// The weights of a warpgroup's TILES tiles, product k being that of numbers 16 k to 16 k + 15. Those for shared memory: each
+// thread takes eight(tile, k), 16 bytes as they lie in memory, which `put` knows to spread. All of a tile's are asked for
+// before the first is put down: the way to memory is long.
+template <int TILES, int STEPS, int HELD, class Eight, class Put>
+__device__ __forceinline__ void load_shared(unsigned char* shared, Eight eight, Put put) {
 #pragma unroll
     for (int tile = 0; tile < TILES; tile++) {
         uint4 some[STEPS];
@@ -69,6 +68,11 @@ __device__ __forceinline__ void load_weights(u32 (&held)[TILES][HELD][4], unsign
         for (int k = 0; k < STEPS; k++)
             if (!is_held<STEPS, HELD>(k)) put(tile, shared + (tile * (STEPS - HELD) + k - held_before<STEPS, HELD>(k)) * WEIGHT_TILE, some[k]);
     }
+}
+// Those for registers, where `pair(tile, row, n)` are two of a row that lie side by side.
+template <int TILES, int STEPS, int HELD, class Pair>
+__device__ __forceinline__ void load_held(u32 (&held)[TILES][HELD][4], Pair pair) {
+    const int lane = threadIdx.x & 31, in_group = threadIdx.x & 127, row = (in_group >> 5) * 16 + (lane >> 2), column = (lane & 3) * 2;
 #pragma unroll
     for (int tile = 0; tile < TILES; tile++)
 #pragma unroll
@@ -79,6 +83,41 @@ __device__ __forceinline__ void load_weights(u32 (&held)[TILES][HELD][4], unsign
                     const int before = held_before<STEPS, HELD>(k);
                     held[tile][before < HELD ? before : 0][part] = pair(tile, row + (part & 1) * 8, k * 16 + column + (part >> 1) * 8);
                 }
+}
+// Those for registers where they lie across: FEW products' weights at a time rest in shared memory as they are, row by row,
+// and are turned on the way from there. eight(tile, k) is as above, of row `in_group & 15`.
+#define ROW 144                                // bytes of 64 numbers; so that reading 8 rows meets all banks
+template <int TILES, int STEPS, int HELD, int FEW, class Eight>
+__device__ __forceinline__ void load_turned(u32 (&held)[TILES][HELD][4], unsigned char* rest, int group, Eight eight) {
+    const int lane = threadIdx.x & 31, in_group = threadIdx.x & 127;
+    unsigned char* to = rest + (in_group & 15) * ROW + (in_group >> 4) * 16;
+    const u32 from = shared_address(rest) + (lane & 7) * ROW + (in_group >> 5) * 32 + (lane >> 3 & 1) * 16;
+#pragma unroll
+    for (int tile = 0; tile < TILES; tile++)
+#pragma unroll
+        for (int first = 0; first < HELD; first += FEW) {
+            uint4 some[FEW];
+#pragma unroll
+            for (int k = 0; k < STEPS; k++) {
+                const int number = held_before<STEPS, HELD>(k) - first;
+                if (is_held<STEPS, HELD>(k) && number >= 0 && number < FEW) some[number < 0 || number >= FEW ? 0 : number] = eight(tile, k);
+            }
+#pragma unroll
+            for (int number = 0; number < FEW; number++)
+                if (first + number < HELD) *(uint4*)(to + number * 16 * ROW) = some[number];
+            four_warps_meet(group);
+#pragma unroll
+            for (int number = 0; number < FEW; number++)
+#pragma unroll
+                for (int half = 0; half < 2; half++) {
+                    if (first + number >= HELD) continue;
+                    u32 two[2];
+                    take_two(two, from + (number * 16 + half * 8) * ROW);
+                    held[tile][first + number < HELD ? first + number : 0][2 * half] = two[0];
+                    held[tile][first + number < HELD ? first + number : 0][2 * half + 1] = two[1];
+                }
+            four_warps_meet(group);
+        }
 }
 // Where a number stands in a tile.
 __device__ __forceinline__ int weight_byte(int m, int n) { return (n >> 3) * 1024 + (m >> 3) * 128 + (m & 7) * 16 + (n & 7) * 2; }
@@ -220,6 +259,7 @@ __device__ __forceinline__ void move_data(
         store_state(turned, step * one_step, false);
     }
     for (int t = longest; t < T; t++) store_state(longest & 1, (long)(t - begin) * B, at.back);  // beyond, the last state is handed on
+    for (int t = -1; t <= T; t += T + 1) store_state(0, (long)(t - begin) * B, true);  // before and behind all
     if (keep && storing) all_stored();
 }
 
@@ -232,17 +272,17 @@ __device__ __forceinline__ void step_forward(const Rooms& rooms, const Place& at
         return weights + ((at.r * 3 + gate) * H + at.rank * U + at.group * 64 + m) * H + (at.rank + n / U) % CS * U + n % U;
     };
     const int in_group = threadIdx.x & 127, m = in_group >> 1, eighth = in_group & 1;
-    load_weights<3, FORWARD_STEPS, FORWARD_HELD>(
-        held, rooms.matrix + at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE,
-        [&](int gate, int row, int n) {
-            const u32 two = *(const u32*)from(gate, row, n);
-            return gate < 2 ? both_halved(two) : two;
-        },
+    load_shared<3, FORWARD_STEPS, FORWARD_HELD>(
+        rooms.matrix + at.group * 3 * (FORWARD_STEPS - FORWARD_HELD) * WEIGHT_TILE,
         [&](int gate, int k) { return *(const uint4*)from(gate, m, k * 16 + eighth * 8); },
         [&](int gate, unsigned char* tile, uint4 v) {
             if (gate < 2) v = make_uint4(both_halved(v.x), both_halved(v.y), both_halved(v.z), both_halved(v.w));
             *(uint4*)(tile + weight_byte(m, eighth * 8)) = v;
         });
+    load_held<3, FORWARD_STEPS, FORWARD_HELD>(held, [&](int gate, int row, int n) {
+        const u32 two = *(const u32*)from(gate, row, n);
+        return gate < 2 ? both_halved(two) : two;
+    });
     show_tensor_cores();
     four_warps_meet(at.group);
     const float bias[2] = {biases[at.r * H + at.unit() + (lane >> 2)], biases[at.r * H + at.unit() + (lane >> 2) + 8]};
@@ -350,12 +390,14 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS 
 // Backward all threads of a block move 16 bytes at a time, 8 units of one sequence: whole lines of memory.
 #define IN_A_ROW (U / 8)
 #define AT_ONCE (THREADS / IN_A_ROW)
+#define RESTING (5 * TILE(64) / (16 * ROW))    // products whose weights a warpgroup has room for where gates will be
 #define PASSES ((NB + AT_ONCE - 1) / AT_ONCE)
 __device__ __forceinline__ int piece_line() { return threadIdx.x % IN_A_ROW; }
 __device__ __forceinline__ int piece_sequence(int pass) { return threadIdx.x / IN_A_ROW + pass * AT_ONCE; }
 __device__ __forceinline__ u32 piece_byte(int pass) { return piece_line() * LINE + piece_sequence(pass) * 16; }
 
-// The gradient from outside comes for every step, or (SCALED) as one for each sequence, with a scale for every step.
+// The gradient from outside comes for every step, or (SCALED) as one for each sequence, with a scale for every step, the same
+// for both directions of a reader (1) or not (2).
 extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS, 1) gru_backward(
     const bf16* gradients, const float* scales, const bf16* weights, const int* lengths, const unsigned char* kept, bf16* out,
     float* bias_sums, int T, int B, int chunks) {
@@ -373,22 +415,19 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     // Tile number i is block rank + i's share: so this block's own is always the first.
     u32 held[CS][BACKWARD_HELD][4];
     matrix += at.group * CS * (BACKWARD_STEPS - BACKWARD_HELD) * WEIGHT_TILE;
-    for (int place = threadIdx.x; place < TILE(U) / 4; place += THREADS) ((u32*)outer)[place] = 0;
     if (threadIdx.x < 2) prepare(barriers + 8 * threadIdx.x, WARPS);
     if (threadIdx.x < NB) sizes[threadIdx.x] = at.size(lengths, B);
-    const auto from = [&](int tile, int m, int n) {
-        return weights + ((at.r * 3 + n / U) * H + at.rank * U + n % U) * H + (at.rank + tile) % CS * U + at.group * 64 + m;
-    };
     const int in_group = threadIdx.x & 127, row = in_group & 15, eighth = in_group >> 4;
-    load_weights<CS, BACKWARD_STEPS, BACKWARD_HELD>(
-        held, matrix, [&](int tile, int m, int n) { return (u32)*from(tile, m, n) | (u32)*from(tile, m, n + 1) << 16; },
-        [&](int tile, int k) { return *(const uint4*)from(tile, eighth * 8, k * 16 + row); },
-        [&](int, unsigned char* to, const uint4& v) {  // turned: here a row of memory is a column
+    const auto eight = [&](int tile, int k) {
+        const int n = k * 16 + row;
+        return *(const uint4*)(weights + ((at.r * 3 + n / U) * H + at.rank * U + n % U) * H + (at.rank + tile) % CS * U + at.group * 64 + eighth * 8);
+    };
+    load_shared<CS, BACKWARD_STEPS, BACKWARD_HELD>(matrix, eight, [&](int, unsigned char* to, const uint4& v) {  // here a row is a column
 #pragma unroll
-            for (int i = 0; i < 8; i++) *(bf16*)(to + weight_byte(eighth * 8 + i, row)) = word(v, i / 2) >> (i & 1) * 16;
-        });
+        for (int i = 0; i < 8; i++) *(bf16*)(to + weight_byte(eighth * 8 + i, row)) = word(v, i / 2) >> (i & 1) * 16;
+    });
     const bf16* outside = gradients + ((SCALED ? at.r : at.r * T + begin) * B + at.first + piece_sequence(0)) * H + at.rank * U + piece_line() * 8;
-    const float* scales_of = scales + ((at.r >> 1) * B + at.first) * T;
+    const float* scales_of = scales + ((SCALED == 2 ? at.r : at.r >> 1) * B + at.first) * T;
     bf16* result = out + ((at.r * T + begin) * B + at.first + piece_sequence(0)) * 4 * H + at.rank * U + piece_line() * 8;
     const Run* notebook = (const Run*)kept + at.notes(T, begin, chunks);
     const int one_step = way * B, one_page = way * chunks * CS * NOTES;
@@ -444,6 +483,9 @@ extern "C" __global__ void __cluster_dims__(CS, 1, 1) __launch_bounds__(THREADS,
     auto scale_at = [&](int step) {  // of the sequence whose number is the thread's
         return SCALED && (int)threadIdx.x < at.count ? scales_of[threadIdx.x * T + begin + way * step] : 0;
     };
+    load_turned<CS, BACKWARD_STEPS, BACKWARD_HELD, RESTING>(held, own + at.group * 5 * TILE(64), at.group, eight);
+    __syncthreads();                                       // what rested there has gone
+    for (int place = threadIdx.x; place < TILE(U) / 4; place += THREADS) ((u32*)outer)[place] = 0;
     if (SCALED && threadIdx.x < NB) scale[threadIdx.x] = scale_at(0);
     show_tensor_cores();
     __syncthreads();

@@ -127,11 +127,12 @@ def forward(way: ModuleType, own: Given, keep: bool) -> Passed:
 
 
 def backward(
-    passed: Passed, gradient: Tensor, scales: Float[Tensor, "N B T"] | None = None
+    passed: Passed, gradient: Tensor, scales: Float[Tensor, "some B T"] | None = None
 ) -> tuple[Float[Tensor, "R T B four_H"], Float[Tensor, "R four_H"] | None]:
     """Gradients at the recurrent products of new, reset, update and at the input of new; perhaps their sums.
 
-    The states' own gradients are [R, T, B, H], or [R, B, H] to be scaled for each step.
+    The states' own gradients are [R, T, B, H], or [R, B, H] to be scaled for each step, for both directions of a reader
+    alike (N) or not (R).
     """
     found: tuple[Tensor, Tensor | None] = passed.way.backward(
         gradient.contiguous(), scales, passed.weights, passed.lengths, passed.padded, passed.kept
@@ -150,11 +151,13 @@ def to_biases(out: Float[Tensor, "R T B four_H"], sums: Float[Tensor, "R four_H"
     return found.view(len(out), 4, -1)
 
 
-def to_weights(out: Float[Tensor, "R T B four_H"], passed: Passed) -> Float[Tensor, "R gates H"]:
+def to_weights(
+    out: Float[Tensor, "R T B four_H"], passed: Passed, into: Float[Tensor, "R gates H"] | None = None
+) -> Float[Tensor, "R gates H"]:
     """Gradients of the recurrent weights: of each gate with the state it met, one row before, or one behind."""
     hidden, states = out.shape[-1] // 4, passed.padded
     new, resets_and_updates = out.flatten(1, 2)[..., : 3 * hidden].transpose(1, 2).split([hidden, 2 * hidden], dim=1)
-    found = out.new_empty(len(out), 3 * hidden, hidden, dtype=torch.float32)
+    found = out.new_empty(len(out), 3 * hidden, hidden, dtype=torch.float32) if into is None else into
     for backwards in (0, 1):
         met = states[backwards::2, 2 * backwards : states.shape[1] - 2 + 2 * backwards].flatten(1, 2)
         product(resets_and_updates[backwards::2], met, found[backwards::2, : 2 * hidden])
@@ -181,15 +184,14 @@ class _Recurrence(torch.autograd.Function):
         passed = Passed(context.way, *context.saved_tensors)
         out, sums = backward(passed, gradient)
         weights = to_weights(out, passed).to(context.dtype)
-        return None, None, None, context.sums(to_inputs(out)), weights, to_biases(out, sums)[:, 0]
+        return None, None, None, context.sums(to_inputs(out))(), weights, to_biases(out, sums)[:, 0]
 
 
-def product(
-    left: Float[Tensor, "R I K"], right: Float[Tensor, "R K J"], out: Float[Tensor, "R I J"] | None = None
-) -> Float[Tensor, "R I J"]:
-    """A batched product in float32, whatever precision its factors have."""
-    if left.dtype == torch.float32:
-        return torch.bmm(left, right, out=out)
-    if left.device.type == "cuda":
-        return torch.bmm(left, right, out_dtype=torch.float32, out=out)
-    return torch.bmm(left.float(), right.float(), out=out)
+def product(left: Float[Tensor, "R I K"], right: Float[Tensor, "R K J"], out: Float[Tensor, "R I J"]) -> None:
+    """A batched product in the precision of `out`, with sums in float32."""
+    if left.dtype == out.dtype:
+        torch.bmm(left, right, out=out)
+    elif left.device.type == "cuda":
+        torch.bmm(left, right, out_dtype=out.dtype, out=out)
+    else:
+        torch.bmm(left.to(out.dtype), right.to(out.dtype), out=out)

@@ -10,6 +10,7 @@ atomics, no program with more to do than others. Chunks without any word are lef
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -40,10 +41,11 @@ def begun(words: Sorted, like: Float[Tensor, "N room D columns"]) -> Float[Tenso
     return sums
 
 
-def summed(
+def summing(
     values: Float[Tensor, "R places columns"], words: Sorted, sums: Float[Tensor, "N room D columns"]
-) -> Float[Tensor, "N room D columns"]:
-    """The sum of each word's values, from places in the order of their words, put into sums that were `begun`."""
+) -> Callable[[], Float[Tensor, "N room D columns"]]:
+    """Begin to put the sum of each word's values, from places in the order of their words, into sums that were `begun`;
+    what is returned ends it, with those words that are spread over several chunks."""
     recurrences, places, columns = values.shape
     room, chunks = words.ends.shape[1], triton.cdiv(places, CHUNK)
     block = min(128, max(16, triton.next_power_of_2(columns)))
@@ -61,11 +63,15 @@ def summed(
         _in_chunks[(chunks, recurrences)](
             *arguments, CHUNK=CHUNK, BLOCK=block, PRECISION=precision, num_warps=4, num_stages=3
         )
-    wide = min(512, triton.next_power_of_2(columns))
-    _over_edges[(chunks, recurrences, triton.cdiv(columns, wide))](
-        words.numbers, words.ends, words.empty, sums, edges, *sizes, CHUNK=CHUNK, BLOCK=wide, num_warps=4
-    )
-    return sums
+
+    def ended() -> Float[Tensor, "N room D columns"]:
+        wide = min(512, triton.next_power_of_2(columns))
+        _over_edges[(chunks, recurrences, triton.cdiv(columns, wide))](
+            words.numbers, words.ends, words.empty, sums, edges, *sizes, CHUNK=CHUNK, BLOCK=wide, num_warps=4
+        )
+        return sums
+
+    return ended
 
 
 def _fits(values: Tensor, words: Sorted, sums: Tensor) -> bool:

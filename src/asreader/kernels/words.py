@@ -19,6 +19,10 @@ NOTHING = 0
 """The row of places where no word stands, behind a sequence's end. Values there are zero: nobody needs to add them."""
 
 
+Summing = Callable[[Tensor], Callable[[], Tensor]]
+"""What begins to add up values and returns what ends it: in between there may be time for other work."""
+
+
 @dataclass(frozen=True)
 class Sorted:
     """All places of a batch in the order of their words."""
@@ -45,17 +49,17 @@ class Places:
         index = torch.arange(steps * batch, dtype=torch.int32, device=device).view(1, steps, batch)
         return cls(index.expand(readers, -1, -1).contiguous(), steps * batch, everywhere=True)
 
-    def sums(self, like: Float[Tensor, "N room D columns"]) -> Callable[[Tensor], Tensor]:
+    def sums(self, like: Float[Tensor, "N room D columns"]) -> Summing:
         """What adds up each word's values, which come as [R, places, columns] and go as `like`, with all done that can
         be done before they come: of R = N D recurrences each D in a row have the places of one batch."""
         if self.everywhere:  # nothing to add: the same numbers, as they lie
             together = like.shape[2]
-            return lambda values: values.unflatten(0, (-1, together)).transpose(1, 2)
+            return lambda values: lambda: values.unflatten(0, (-1, together)).transpose(1, 2)
         if like.device.type == "cuda":
             from asreader.kernels import segments
 
-            return partial(segments.summed, words=self.by_word, sums=segments.begun(self.by_word, like))
-        return partial(summed_plainly, index=self.index.flatten(1), room=self.room)
+            return partial(segments.summing, words=self.by_word, sums=segments.begun(self.by_word, like))
+        return lambda values: lambda: summed_plainly(values, self.index.flatten(1), self.room)
 
     @cached_property
     def by_word(self) -> Sorted:

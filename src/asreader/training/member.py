@@ -15,7 +15,7 @@ from asreader.predictor import Evaluation, Reader
 from asreader.training.journal import Journal
 from asreader.training.loop import Training
 from asreader.training.stacked import Stack
-from asreader.training.stacked_step import Moments
+from asreader.training.stacked_adam import Moments
 
 
 class SeatedReader:

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from asreader.data.resident import ReadersBatch, Widths
 from asreader.kernels import recurrence
-from asreader.kernels.beside import Beside
 from asreader.kernels.dropout import dropped
 from asreader.kernels.words import DistinctWords, Places, distinct
 
@@ -118,42 +117,21 @@ class Lesson:
         return values if self.keys is None else dropped(values, self.keys, self.dropout, salt)
 
 
-@dataclass(frozen=True)
-class Early:
-    """What was begun before losses are asked for, with which kernels can go on."""
-
-    beside: Beside  # what needs nothing but weights need not wait for what was done since this was made
-    wide: Float[Tensor, "N W E_and_8"] | None = None  # vectors with a one behind each (`kernels/biased`)
-
-
-def beside(weights: Stack, precision: torch.dtype) -> Beside:
-    """The stream for what kernels do beside their main work."""
-    way = _kernels(weights, precision)
-    return Beside(weights.embed.device, way is None or way.ALONE)
-
-
 def losses(
-    weights: Stack,
-    vectors: Float[Tensor, "N W E"],
-    words: DistinctWords,
-    batch: ReadersBatch,
-    lesson: Lesson,
-    early: Early | None = None,
+    weights: Stack, vectors: Float[Tensor, "N W E"], words: DistinctWords, batch: ReadersBatch, lesson: Lesson
 ) -> Float[Tensor, " N"]:
     """-log P(a|q, d), the mean over each reader's batch. The words' vectors come apart: so they have own gradients."""
-    way = _kernels(weights, lesson.precision)
-    scores = _scores(weights, vectors, words, batch, lesson, way, early)
-    if way is not None and lesson.said is None:
-        from asreader.training import stacked_kernels
+    return of_scores(_scores(weights, vectors, words, batch, lesson), batch, lesson)
 
-        own = stacked_kernels.missed(scores, batch.readable, batch.answer_at)
-    else:
-        everywhere = scores.masked_fill(~batch.readable, -torch.inf).logsumexp(dim=-1)
-        # An example that does not count has both sums equal and so adds nothing, neither here nor to a gradient.
-        own = everywhere - scores.masked_fill(~batch.answer_at, -torch.inf).logsumexp(dim=-1)
-        if lesson.said is not None:
-            own = _taught(own, scores, everywhere, batch, lesson.said, lesson.teacher_weight)
-    return own.sum(dim=1) / batch.counted.sum(dim=1)
+
+def of_scores(scores: Float[Tensor, "N B T"], batch: ReadersBatch, lesson: Lesson) -> Float[Tensor, " N"]:
+    """The losses of positions with these scores."""
+    everywhere = scores.masked_fill(~batch.readable, -torch.inf).logsumexp(dim=-1)
+    # An example that does not count has both sums equal and so adds nothing, neither here nor to a gradient.
+    own = everywhere - scores.masked_fill(~batch.answer_at, -torch.inf).logsumexp(dim=-1)
+    if lesson.said is not None:
+        own = _taught(own, scores, everywhere, batch, lesson.said, lesson.teacher_weight)
+    return own.sum(dim=1) * batch.shares
 
 
 def _taught(
@@ -183,31 +161,25 @@ def log_attention(
 ) -> Float[Tensor, "N B T"]:
     """Equation 1 of the paper, in log space."""
     words = distinct(batch.document, batch.question, weights.embed.shape[1], widths.words, widths.lines)
-    way = _kernels(weights, precision)
-    scores = _scores(weights, vectors(weights, words), words, batch, Lesson(precision), way)
+    read, lesson, way = vectors(weights, words), Lesson(precision), kernels(weights, precision)
+    if way is None:
+        scores = _scores(weights, read, words, batch, lesson)
+    else:
+        from asreader.training import stacked_kernels
+
+        scores = stacked_kernels.scores(stacked_kernels.task(way, weights, read, words, batch, lesson))
     return scores.masked_fill(~batch.readable, -torch.inf).log_softmax(dim=-1)
 
 
-def _kernels(weights: Stack, precision: torch.dtype) -> ModuleType | None:
+def kernels(weights: Stack, precision: torch.dtype) -> ModuleType | None:
     """Those of the recurrence, if this device has any for readers of this size."""
     return recurrence.fastest(weights.embed.device, precision, weights.document.recurrent.shape[-1])
 
 
 def _scores(
-    weights: Stack,
-    vectors: Float[Tensor, "N W E"],
-    words: DistinctWords,
-    batch: ReadersBatch,
-    lesson: Lesson,
-    way: ModuleType | None,
-    early: Early | None = None,
+    weights: Stack, vectors: Float[Tensor, "N W E"], words: DistinctWords, batch: ReadersBatch, lesson: Lesson
 ) -> Float[Tensor, "N B T"]:
     """The products of document states and question, in float32: bfloat16 scores would blur the softmax."""
-    if way is not None:
-        from asreader.training import stacked_kernels
-
-        early = early or Early(beside(weights, lesson.precision))
-        return stacked_kernels.scores(weights, vectors, stacked_kernels.Task(way, early, words, batch, lesson))
     found = vectors.to(lesson.precision)
     states = _states(weights.document, lesson.dropped(found, 0), words.document, batch.document_lengths)
     reader = torch.arange(len(found), device=found.device)[:, None]

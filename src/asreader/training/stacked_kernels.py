@@ -1,104 +1,111 @@
-"""vectors and weights of N readers -> scores of all positions, by the kernels of a GPU, every gradient by hand.
+"""vectors and weights of N readers -> scores of all positions, losses and gradients, by the kernels of a GPU.
 
-The network is that of `stacked`, which defines it in plain PyTorch. By hand, because it matters what is done when: the
-long recurrence of the documents leaves a part of the device unused, and all that the questions need runs there, beside
-it, forward and backward.
+The network is that of `stacked`, which defines it in plain PyTorch. Every gradient is written out, because it matters
+what is done when: the long recurrence of the documents leaves a part of the device unused, and all that the questions
+need runs there, beside it, forward and backward.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
-from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
 from asreader.data.resident import ReadersBatch
-from asreader.kernels import pointing, recurrence
+from asreader.kernels import clipping, pointing, recurrence
 from asreader.kernels.beside import Beside
-from asreader.kernels.biased import BEHIND, with_biases, with_ones
-from asreader.kernels.recurrence import Given, Passed, product
-from asreader.kernels.words import DistinctWords, Places
-from asreader.training.stacked import Early, Encoders, Lesson, Stack
+from asreader.kernels.biased import BEHIND, Ready, with_ones
+from asreader.kernels.recurrence import Passed, product
+from asreader.kernels.words import DistinctWords, Places, Summing
+from asreader.training import stacked
+from asreader.training.stacked import Encoders, Lesson, Stack
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be read, and how."""
+    """What is to be read, and how. Weights are asked for when they are wanted, and where: beside other work."""
 
     way: ModuleType  # kernels of the recurrence
-    early: Early
+    vectors: Callable[[], Float[Tensor, "N W E_and_8"]]  # of the words, with a one behind each
+    document: Callable[[], Ready]
+    question: Callable[[], Ready]
     words: DistinctWords
     batch: ReadersBatch
     lesson: Lesson
 
-    def wide_vectors(self, vectors: Float[Tensor, "N W E"], salt: int) -> Float[Tensor, "N W E_and_8"]:
-        """With a one behind each, after dropout."""
-        if self.early.wide is not None and not self.lesson.drops:
-            return self.early.wide
-        return with_ones(self.lesson.dropped(vectors, salt))
+    def dropped(self, wide: Float[Tensor, "N W E_and_8"], salt: int) -> Float[Tensor, "N W E_and_8"]:
+        """Vectors after dropout."""
+        return with_ones(self.lesson.dropped(wide[..., :-BEHIND], salt)) if self.lesson.drops else wide
 
 
-def scores(weights: Stack, vectors: Float[Tensor, "N W E"], task: Task) -> Float[Tensor, "N B T"]:
-    """The products of document states and question, in float32: bfloat16 scores would blur the softmax."""
-    vectors = vectors.to(task.lesson.precision)
-    found: Tensor = _Scores.apply(  # type: ignore[no-untyped-call]
-        task, vectors, *weights.document.tensors(), *weights.question.tensors()
+def task(
+    way: ModuleType,
+    weights: Stack,
+    vectors: Float[Tensor, "N W E"],
+    words: DistinctWords,
+    batch: ReadersBatch,
+    lesson: Lesson,
+) -> Task:
+    """That of weights as they are."""
+    precision = lesson.precision
+
+    def ready(own: Encoders) -> Ready:
+        return Ready.of(own.inputs, own.recurrent, *own.biases(), precision)
+
+    wide = with_ones(vectors.to(precision))
+    return Task(
+        way, lambda: wide, lambda: ready(weights.document), lambda: ready(weights.question), words, batch, lesson
     )
-    return found
-
-
-def missed(
-    scores: Float[Tensor, "N B T"], readable: Bool[Tensor, "N B T"], answer_at: Bool[Tensor, "N B T"]
-) -> Float[Tensor, "N B"]:
-    """-log P of every example."""
-    found: Tensor = _Missed.apply(scores, readable, answer_at)  # type: ignore[no-untyped-call]
-    return found
 
 
 @dataclass(frozen=True)
-class _Ready:
-    """An encoder's weights as kernels read them."""
+class Learnt:
+    """What a batch has taught each reader, but for the gradients of the encoders' weights, which have their places."""
 
-    inputs: Float[Tensor, "N both_gates E_and_8"]  # biases stand where the vectors have their ones
-    recurrent: Float[Tensor, "R gates H"]
-    biases: Float[Tensor, "R H"]
+    losses: Float[Tensor, " N"]
+    to_vectors: Float[Tensor, "N W E"]
+    squares: Sequence[Float[Tensor, "N parts"]]  # of all gradients
 
-    @classmethod
-    def of(cls, encoders: Encoders, precision: torch.dtype) -> _Ready:
-        """In the precision of products."""
-        of_inputs, of_products = encoders.biases()
-        inputs = with_biases(encoders.inputs.flatten(1, 2), of_inputs.flatten(1), precision)
-        return cls(inputs, encoders.recurrent.flatten(0, 1).to(precision), of_products.float().contiguous())
 
-    def given(self, vectors: Float[Tensor, "N W E_and_8"], places: Places, lengths: Int[Tensor, "N B"]) -> Given:
-        """What the recurrences of both directions work on."""
-        table = torch.bmm(vectors, self.inputs.transpose(1, 2)).unflatten(2, (2, -1))
-        return Given(table, places, self.recurrent, self.biases, lengths)
+def scores(task: Task) -> Float[Tensor, "N B T"]:
+    """The products of document states and question, in float32: bfloat16 scores would blur the softmax."""
+    with Beside(task.batch.document.device, task.way.ALONE) as beside:
+        read = _read(task, beside, learning=False)
+        beside.join()
+        return pointing.scores(read.document.passed.states, read.question)
+
+
+def learnt(task: Task, document: Encoders, question: Encoders) -> Learnt:
+    """Losses and gradients; those of the encoders' weights are put into `document` and `question`."""
+    with Beside(task.batch.document.device, task.way.ALONE) as beside:
+        read = _read(task, beside, learning=True)
+        beside.join()
+        return _learn(task, read, _pointed(task, read), (document, question), beside)
 
 
 @dataclass(frozen=True)
-class _Read:
+class _Encoded:
     """What an encoder has read and left behind."""
 
     vectors: Float[Tensor, "N W E"]
     inputs: Float[Tensor, "N both_gates E"]
     passed: Passed
-    sums: Callable[[Tensor], Tensor] | None  # of the gradients of each word's inputs
+    sums: Summing | None  # of the gradients of each word's inputs
 
-    def to_table(self, out: Float[Tensor, "R T B four_H"]) -> Float[Tensor, "N W D gates"]:
-        """Gradients of each word's inputs."""
+    def to_table(self, out: Float[Tensor, "R T B four_H"]) -> Callable[[], Float[Tensor, "N W D gates"]]:
+        """What ends the summing up of the gradients of each word's inputs, which has begun."""
         assert self.sums is not None
         return self.sums(recurrence.to_inputs(out))
 
-    def to_inputs(self, gradient: Float[Tensor, "N W D gates"]) -> Float[Tensor, "N D gates E"]:
+    def to_inputs(self, gradient: Float[Tensor, "N W D gates"], into: Float[Tensor, "N D gates E"]) -> None:
         """Of the weights that the vectors were multiplied with."""
-        found: Tensor = product(gradient.flatten(2).transpose(1, 2), self.vectors).unflatten(1, gradient.shape[2:])
-        return found
+        product(gradient.flatten(2).transpose(1, 2), self.vectors, into.flatten(1, 2))
 
     def to_vectors(
         self, gradient: Float[Tensor, "N W D gates"], more: Float[Tensor, "N W E"] | None = None
@@ -107,126 +114,122 @@ class _Read:
         own = gradient.flatten(2)
         return torch.bmm(own, self.inputs) if more is None else more.baddbmm_(own, self.inputs)
 
-    def to_recurrent(
-        self, out: Float[Tensor, "R T B four_H"], sums: Float[Tensor, "R four_H"] | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of the recurrent weights, of the inputs' biases and of the recurrent ones."""
-        of_product, resets_and_updates, of_new = recurrence.to_biases(out, sums).tensor_split([1, 3], dim=1)
-        found = (
-            recurrence.to_weights(out, self.passed),
-            torch.cat([resets_and_updates, of_new], dim=1).flatten(1),
-            torch.cat([resets_and_updates, of_product], dim=1).flatten(1),
-        )
-        weights, inputs, recurrent = (tensor.unflatten(0, (-1, 2)) for tensor in found)
-        return weights, inputs, recurrent
+    def to_recurrent(self, out: Float[Tensor, "R T B four_H"], into: Encoders) -> None:
+        """Of the recurrent weights."""
+        recurrence.to_weights(out, self.passed, into.recurrent.flatten(0, 1))
+
+
+def _to_biases(out: Float[Tensor, "R T B four_H"], sums: Float[Tensor, "R four_H"] | None, into: Encoders) -> None:
+    """Of the inputs' biases and the recurrent ones."""
+    of_product, resets_and_updates, of_new = recurrence.to_biases(out, sums).tensor_split([1, 3], dim=1)
+    for biases, last in ((into.input_biases, of_new), (into.recurrent_biases, of_product)):
+        torch.cat([resets_and_updates, last], dim=1, out=biases.unflatten(2, (3, -1)).flatten(0, 1))
 
 
 @dataclass(frozen=True)
-class _Done:
+class _Read:
     """What scores are made of, and what the backward pass needs of the forward one."""
 
-    lesson: Lesson
-    document: _Read
-    asked: _Read
+    document: _Encoded
+    asked: _Encoded
     question: Float[Tensor, "R B H"]
-    of_lines: Callable[[Tensor], Tensor] | None  # sums for each word
+    of_lines: Summing | None  # for each word
 
 
-class _Scores(torch.autograd.Function):
-    """The whole network up to the scores. Streams are joined whatever happens: no graph can be given up otherwise."""
-
-    @staticmethod
-    def forward(context: Any, task: Task, vectors: Float[Tensor, "N W E"], *weights: Tensor) -> Float[Tensor, "N B T"]:
-        try:
-            done = _read(task, vectors, weights, any(context.needs_input_grad))
-        finally:
-            task.early.beside.join()
-        context.done = done if any(context.needs_input_grad) else None
-        return pointing.scores(done.document.passed.states, done.question)
-
-    @staticmethod
-    def backward(context: Any, gradient: Float[Tensor, "N B T"]) -> tuple[Tensor | None, ...]:
-        done: _Done = context.done
-        beside = Beside(gradient.device, done.document.passed.way.ALONE)
-        try:
-            found = _learn(done, gradient.contiguous(), beside)
-        finally:
-            beside.join()
-        context.done = None
-        return None, *found
-
-
-def _read(task: Task, vectors: Float[Tensor, "N W E"], weights: Sequence[Tensor], learning: bool) -> _Done:
-    """Both encoders' forward pass."""
-    lesson, words, batch, beside = task.lesson, task.words, task.batch, task.early.beside
-    with beside:  # while the vectors are still being made
-        ready = _Ready.of(Encoders(*weights[:4]), vectors.dtype)
+def _read(task: Task, beside: Beside, learning: bool) -> _Read:
+    """Both encoders' forward pass; what is done beside goes on."""
+    words, batch = task.words, task.batch
+    with beside.work("weights"):
+        ready = task.document()
+    vectors = task.vectors()
     beside.join()
-    read = task.wide_vectors(vectors, 0)
+    read = task.dropped(vectors, 0)
     given = ready.given(read, words.document, batch.document_lengths)
     beside.wait()  # nothing else may keep the long recurrence from beginning
     passed = recurrence.forward(task.way, given, learning)
-    with beside:
-        asked_ready = _Ready.of(Encoders(*weights[4:]), vectors.dtype)
-        lines = _gathered(task.wide_vectors(vectors, 1), words.lines)
+    with beside.work("questions"):
+        asked_ready = task.question()
+        lines = _gathered(task.dropped(vectors, 1), words.lines)
         asked_given = asked_ready.given(lines, words.question, batch.question_lengths)
         asked_passed = recurrence.forward(task.way, asked_given, learning)
-        question = lesson.dropped(_ended(asked_passed.states).unflatten(0, (-1, 2)), 2).flatten(0, 1)
-        each = (words.document, given.table), (words.question, asked_given.table), (words.lines, vectors[:, :, None])
+        question = task.lesson.dropped(_ended(asked_passed.states).unflatten(0, (-1, 2)), 2).flatten(0, 1)
+        like = vectors[:, :, None, :-BEHIND]
+        each = (words.document, given.table), (words.question, asked_given.table), (words.lines, like)
         # Where no word stands sums are zero: there is time for it now.
-        documents, asked, of_lines = (where.sums(like) if learning else None for where, like in each)
-    return _Done(
-        lesson,
-        _Read(read[..., :-BEHIND], ready.inputs[..., :-BEHIND], passed, documents),
-        _Read(lines[..., :-BEHIND], asked_ready.inputs[..., :-BEHIND], asked_passed, asked),
+        documents, asked, of_lines = (where.sums(table) if learning else None for where, table in each)
+    return _Read(
+        _Encoded(read[..., :-BEHIND], ready.inputs[..., :-BEHIND], passed, documents),
+        _Encoded(lines[..., :-BEHIND], asked_ready.inputs[..., :-BEHIND], asked_passed, asked),
         question,
         of_lines,
     )
 
 
-def _learn(done: _Done, gradient: Float[Tensor, "N B T"], beside: Beside) -> tuple[Tensor, ...]:
-    """Gradients of the vectors, of the documents' weights and of the questions'."""
-    lesson, documents, asked = done.lesson, done.document, done.asked
-    # A state's gradient is its question's vector times its score's.
-    out, sums = recurrence.backward(documents.passed, done.question, gradient)
-    with beside:
-        to_question = pointing.to_question(gradient, documents.passed.states).to(done.question.dtype)
-        to_question = lesson.dropped(to_question.unflatten(0, (-1, 2)), 2).flatten(0, 1)
-        at_ends = _at_ends(to_question, asked.passed.states.shape[1])
-        asked_out, asked_sums = recurrence.backward(asked.passed, at_ends)
-        asked_recurrent = asked.to_recurrent(asked_out, asked_sums)
-        to_lines = asked.to_table(asked_out)
-        to_asked_inputs = asked.to_inputs(to_lines)
-        assert done.of_lines is not None
-        to_vectors = lesson.dropped(done.of_lines(asked.to_vectors(to_lines))[:, :, 0], 1)
+@dataclass(frozen=True)
+class _Pointed:
+    """What is learnt from the scores."""
+
+    losses: Callable[[], Float[Tensor, " N"]]
+    to_scores: Float[Tensor, "N B T"]
+    to_question: Float[Tensor, "R B H"]
+
+
+def _pointed(task: Task, read: _Read) -> _Pointed:
+    """Losses, and the gradients of scores and questions."""
+    batch, lesson, states = task.batch, task.lesson, read.document.passed.states
+    if lesson.said is None:
+        found = pointing.learnt(states, read.question, batch.readable, batch.answer_at, batch.shares)
+        return _Pointed(lambda: found.missed.sum(dim=1) * batch.shares, found.to_scores, found.to_question)
+    with torch.enable_grad():
+        scores = pointing.scores(states, read.question).requires_grad_()
+        losses = stacked.of_scores(scores, batch, lesson)
+        to_scores = torch.autograd.grad(losses.sum(), scores)[0].contiguous()
+    to_question = pointing.to_question(to_scores, states).to(read.question.dtype)
+    return _Pointed(losses.detach, to_scores, to_question)
+
+
+def _learn(task: Task, read: _Read, pointed: _Pointed, into: tuple[Encoders, Encoders], beside: Beside) -> Learnt:
+    """The backward pass."""
+    lesson, documents, asked, (of_documents, of_questions) = task.lesson, read.document, read.asked, into
     beside.wait()
-    with beside:  # products keep the tensor cores busy, sums the memory
-        recurrent = documents.to_recurrent(out, sums)
-    to_words = documents.to_table(out)
-    to_inputs = documents.to_inputs(to_words)
-    beside.join()
+    # A state's gradient is its question's vector times its score's.
+    out, sums = recurrence.backward(documents.passed, read.question, pointed.to_scores)
+    with beside.work("questions"):
+        to_question = lesson.dropped(pointed.to_question.unflatten(0, (-1, 2)), 2).flatten(0, 1)
+        at_ends = _at_ends(*asked.passed.states.shape[:3], to_question.device)
+        asked_out, asked_sums = recurrence.backward(asked.passed, to_question.contiguous(), at_ends)
+        to_lines = asked.to_table(asked_out)()
+        assert read.of_lines is not None
+        to_vectors = lesson.dropped(read.of_lines(asked.to_vectors(to_lines))()[:, :, 0], 1)
+        asked.to_inputs(to_lines, of_questions.inputs)
+        asked.to_recurrent(asked_out, of_questions)
+        _to_biases(asked_out, asked_sums, of_questions)
+        squares, losses = [clipping.squares(of_questions.tensors())], pointed.losses()
+    beside.wait()
+    with beside.work("biases"):
+        _to_biases(out, sums, of_documents)
+    # Sums keep the memory busy, products the tensor cores; at the same time they would only be in each other's way.
+    summing = documents.to_table(out)
+    beside.wait()
+    with beside.work("weights"):
+        documents.to_recurrent(out, of_documents)
+    to_words = summing()
+    beside.wait()
+    with beside.work("norms", after="weights"):
+        squares.append(clipping.squares([of_documents.recurrent]))
+    with beside.work("weights", after="biases"):
+        documents.to_inputs(to_words, of_documents.inputs)
+        squares.append(
+            clipping.squares([of_documents.inputs, of_documents.input_biases, of_documents.recurrent_biases])
+        )
+    beside.join("questions")
     if lesson.drops:
         to_vectors = to_vectors + lesson.dropped(documents.to_vectors(to_words), 0)
     else:
         to_vectors = documents.to_vectors(to_words, to_vectors)
-    return to_vectors, to_inputs, *recurrent, to_asked_inputs, *asked_recurrent
-
-
-class _Missed(torch.autograd.Function):
-    """Scores -> the losses of every example."""
-
-    @staticmethod
-    def forward(
-        context: Any, scores: Float[Tensor, "N B T"], readable: Bool[Tensor, "N B T"], answer_at: Bool[Tensor, "N B T"]
-    ) -> Float[Tensor, "N B"]:
-        everywhere, supported = pointing.losses(scores, readable, answer_at)
-        context.save_for_backward(scores, readable, answer_at, everywhere, supported)
-        return everywhere - supported
-
-    @staticmethod
-    def backward(context: Any, gradient: Float[Tensor, "N B"]) -> tuple[Tensor, None, None]:
-        scores, readable, answer_at, everywhere, supported = context.saved_tensors
-        return pointing.to_scores(scores, readable, answer_at, (everywhere, supported), gradient), None, None
+    squares.append(clipping.squares([to_vectors]))
+    beside.join()
+    return Learnt(losses, to_vectors, squares)
 
 
 def _gathered(vectors: Float[Tensor, "N W E"], places: Places) -> Float[Tensor, "N places E"]:
@@ -240,8 +243,9 @@ def _ended(states: Float[Tensor, "R T B H"]) -> Float[Tensor, "R B H"]:
     return torch.stack([states[::2, -1], states[1::2, 0]], dim=1).flatten(0, 1)
 
 
-def _at_ends(gradient: Float[Tensor, "R B H"], steps: int) -> Float[Tensor, "R T B H"]:
-    """Gradients of states whose ends alone matter."""
-    whole = gradient.new_zeros(len(gradient), steps, *gradient.shape[1:])
-    whole[::2, -1], whole[1::2, 0] = gradient[::2], gradient[1::2]
+@cache
+def _at_ends(recurrences: int, steps: int, batch: int, device: torch.device) -> Float[Tensor, "R B T"]:
+    """One where `_ended` takes a state from. Made once: an ordinary step of a width comes before its graphs."""
+    whole = torch.zeros(recurrences, batch, steps, device=device)
+    whole[::2, :, -1], whole[1::2, :, 0] = 1, 1
     return whole

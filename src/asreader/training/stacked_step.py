@@ -8,146 +8,25 @@ step, in which libraries and kernels of that width get ready, so that no step is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cache, partial
+from types import ModuleType
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from asreader.data.resident import ReadersBatch, Resident, Widths
+from asreader.kernels.beside import FIRST
 from asreader.kernels.words import DistinctWords, distinct
 from asreader.progress import say
 from asreader.training import stacked
-from asreader.training.stacked import Early, Lesson, Stack
-
-if TYPE_CHECKING:
-    from asreader.kernels.lazy_adam import Tables
+from asreader.training.stacked import Lesson, Stack
+from asreader.training.stacked_adam import Moments, OwingAdam, Recipe, StackedAdam, adam
 
 _Made = TypeVar("_Made")
-BETAS, EPSILON = (0.9, 0.999), 1e-8
-"""Those of torch.optim.Adam."""
-
-
-@dataclass(frozen=True)
-class Moments:
-    """What Adam remembers. Every parameter of every reader has a step count of its own, as in torch.optim.Adam."""
-
-    first: Stack
-    second: Stack
-    steps: Float[Tensor, "N parameters"]
-
-    def chosen(self, readers: Sequence[int]) -> Moments:
-        """A copy of some readers' part."""
-        return Moments(self.first.chosen(readers), self.second.chosen(readers), self.steps[list(readers)])
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How readers of one stack learn; the defaults are the paper's."""
-
-    rates: Sequence[float]  # each reader's own
-    clip: float
-    precision: torch.dtype
-    factors: Sequence[float] = (1.0,)  # of the rates, step by step; the last one stays
-    average: float = 0.0  # what a step keeps of the moving average of weights; 0: there is none
-    dropout: float = 0.0
-    taught: Float[Tensor, "examples C"] | None = None  # what a teacher says of every candidate
-    teacher_weight: float = 0.0
-
-
-class StackedAdam:
-    """torch.optim.Adam after clip_grad_norm_, for readers of one stack; each has its own norm and learning rate."""
-
-    def __init__(self, weights: Stack, moments: Moments, recipe: Recipe, average: Stack | None = None) -> None:
-        self._weights, self._moments, self._average, self._recipe = weights, moments, average, recipe
-        device = weights.embed.device
-        self._rates, self._factors = (torch.tensor(each, device=device) for each in (recipe.rates, recipe.factors))
-        self._table = self._lazy_table()
-
-    def vectors(self, words: DistinctWords) -> tuple[Float[Tensor, "N W E"], Float[Tensor, "N W E_and_8"] | None]:
-        """Those that a batch is about to read, perhaps also with a one behind each, whatever their rows have missed."""
-        if self._table is None:
-            return stacked.vectors(self._weights, words), None
-        wide = self._table.vectors(self._moments.steps[:, 0], words, self._recipe.precision)
-        return wide[..., : self._weights.embed.shape[2]], wide
-
-    def settle(self) -> None:
-        """Bring all rows up to date, for whoever else reads the weights."""
-        if self._table is not None:
-            self._table.settle(self._moments.steps[:, 0])
-
-    def step(self, gradients: Sequence[Tensor], words: DistinctWords) -> None:
-        """Change the weights by the gradients, which are used up: of the words' vectors, then of all other weights."""
-        # The fused step goes through memory as it lies; autograd is free to hand out a transposed gradient.
-        laid = [tensor.contiguous() for tensor in gradients]
-        self._moments.steps.add_(1)
-        if self._table is None:
-            norms = torch.stack(torch._foreach_norm([own for tensor in laid for own in tensor]))
-            squares = norms.view(-1, len(self._rates)).square().sum(dim=0)
-            scale = ((squares.sqrt() + 1e-6) / self._recipe.clip).clamp(min=1.0)  # what gradients are divided by
-            self._plain_step([_whole(laid[0], words, self._weights.embed), *laid[1:]], scale)
-        else:
-            from asreader.kernels import clipping
-
-            scale = clipping.divisors(laid, self._recipe.clip)
-            self._table.update(laid[0], scale, self._moments.steps[:, 0], words)
-            parts = (self._weights, self._moments.first, self._moments.second, self._average or self._weights)
-            others = zip(*(part.tensors()[1:] for part in parts), laid[1:], strict=True)
-            for weights, first, second, average, gradient in others:
-                mean = None if self._average is None else average
-                self._table.step(weights.detach(), first, second, mean, gradient, scale, self._moments.steps[:, 0])
-
-    def _plain_step(self, gradients: Sequence[Tensor], scale: Float[Tensor, " N"]) -> None:
-        parts = (self._weights, self._moments.first, self._moments.second)
-        step = self._moments.steps[:, 0]
-        rates = self._rates * self._factors[(step.long() - 1).clamp(max=len(self._factors) - 1)]
-        for reader, rate in enumerate(rates):
-            weights, first, second = ([tensor.detach()[reader] for tensor in part.tensors()] for part in parts)
-            torch._fused_adam_(
-                weights,
-                [gradient[reader] for gradient in gradients],
-                first,
-                second,
-                [],
-                [self._moments.steps[reader, 0]] * len(weights),
-                lr=rate,
-                beta1=BETAS[0],
-                beta2=BETAS[1],
-                weight_decay=0.0,
-                eps=EPSILON,
-                amsgrad=False,
-                maximize=False,
-                grad_scale=scale[reader],
-            )
-        if self._average is not None:
-            keep = self._recipe.average
-            share = (1 - keep) / (1 - keep**step)
-            for average, present in zip(self._average.tensors(), self._weights.tensors(), strict=True):
-                average.lerp_(present.detach(), share.view(-1, *[1] * (present.dim() - 1)))
-
-    def _lazy_table(self) -> Tables | None:
-        """On a GPU most rows of the table need not be touched in a step; a CPU has no kernel for it."""
-        if self._weights.embed.device.type != "cuda":
-            return None
-        try:
-            from asreader.kernels import lazy_adam
-        except ImportError:
-            return None
-        parts = (self._weights, self._moments.first, self._moments.second)
-        vectors, first, second = (part.embed.detach() for part in parts)
-        return lazy_adam.tables(
-            vectors,
-            first,
-            second,
-            self._rates,
-            self._moments.steps[:, 0],
-            factors=self._factors,
-            average=None if self._average is None else self._average.embed,
-            keep=self._recipe.average,
-        )
 
 
 @dataclass(frozen=True)
@@ -161,7 +40,7 @@ class Prepared:
 
     def complete(self) -> None:
         """Make what would otherwise be made when it is first asked for."""
-        wanted: list[object] = [self.batch.readable, self.batch.answer_at]
+        wanted: list[object] = [self.batch.readable, self.batch.answer_at, self.batch.shares]
         if self.words.rows.device.type == "cuda":
             wanted += [places.by_word for places in (self.words.document, self.words.question, self.words.lines)]
 
@@ -193,7 +72,8 @@ class Step:
         lane: int = 0,  # steps of different lanes may run at the same time, each on a stream of its own
     ) -> None:
         self._weights, self._data, self._batch, self._recipe = weights, data, batch, recipe
-        self._adam = StackedAdam(weights, moments, recipe, average)
+        self._adam = adam(weights, moments, recipe, average)
+        self._way = stacked.kernels(weights, recipe.precision)
         device = weights.embed.device
         self._losses = torch.zeros(weights.readers, device=device)
         self._graphs: dict[Widths, list[Recorded]] = {}
@@ -254,14 +134,33 @@ class Step:
         return prepared
 
     def _learn(self, prepared: Prepared) -> None:
-        batch, words = prepared.batch, prepared.words
+        lesson = self._lesson(prepared.numbers, prepared.keys)
+        if self._way is not None and isinstance(self._adam, OwingAdam):
+            losses = self._learn_by_kernels(self._way, self._adam, prepared, lesson)
+        else:
+            losses = self._learn_plainly(self._adam, prepared, lesson)
+        self._losses.copy_(losses)
+
+    def _learn_by_kernels(
+        self, way: ModuleType, adam: OwingAdam, prepared: Prepared, lesson: Lesson
+    ) -> Float[Tensor, " N"]:
+        from asreader.training import stacked_kernels
+
+        words = prepared.words
+        document, question = (partial(adam.ready, encoder) for encoder in (0, 1))
+        vectors = partial(adam.vectors, words)
+        task = stacked_kernels.Task(way, vectors, document, question, words, prepared.batch, lesson)
+        learnt = stacked_kernels.learnt(task, *adam.owed)
+        adam.owe(learnt.to_vectors, learnt.squares, words)
+        return learnt.losses
+
+    def _learn_plainly(self, adam: StackedAdam | OwingAdam, prepared: Prepared, lesson: Lesson) -> Float[Tensor, " N"]:
         # Made anew each time: autograd remembers the stream on which a leaf was first used, and recording has its own.
-        weights, lesson = self._weights.learnable(), self._lesson(prepared.numbers, prepared.keys)
-        beside = stacked.beside(weights, lesson.precision)
-        vectors, wide = self._adam.vectors(words)
-        losses = stacked.losses(weights, vectors.requires_grad_(), words, batch, lesson, Early(beside, wide))
-        self._adam.step(torch.autograd.grad(losses.sum(), (vectors, *weights.tensors()[1:])), words)
-        self._losses.copy_(losses.detach())
+        weights, words = self._weights.learnable(), prepared.words
+        vectors = adam.vectors(words)[..., : weights.embed.shape[2]].requires_grad_()
+        losses = stacked.losses(weights, vectors, words, prepared.batch, lesson)
+        adam.step(torch.autograd.grad(losses.sum(), (vectors, *weights.tensors()[1:])), words)
+        return losses.detach()
 
     def _lesson(self, numbers: Int[Tensor, "N B"], keys: Int[Tensor, " N"]) -> Lesson:
         recipe = self._recipe
@@ -299,12 +198,8 @@ class Step:
 
 @cache
 def _streams(device: torch.device, lane: int) -> tuple[torch.cuda.Stream, torch.cuda.Stream]:
-    """Those on which a lane records, and works ahead: libraries keep a workspace for every stream they meet."""
-    return torch.cuda.Stream(device), torch.cuda.Stream(device)
+    """Those on which a lane records, and works ahead: libraries keep a workspace for every stream they meet.
 
-
-def _whole(
-    gradient: Float[Tensor, "N W E"], words: DistinctWords, like: Float[Tensor, "N V E"]
-) -> Float[Tensor, "N V E"]:
-    """The gradient of whole tables; unused room has none, so that it adds nothing to the row it names."""
-    return torch.zeros_like(like).scatter_add_(1, words.rows.long()[..., None].expand_as(gradient), gradient)
+    What is done ahead can wait where there is not room for all.
+    """
+    return torch.cuda.Stream(device, priority=FIRST), torch.cuda.Stream(device)

@@ -36,8 +36,9 @@ from asreader.training.journal import Journal
 from asreader.training.loop import Training
 from asreader.training.member import Member, SeatedReader
 from asreader.training.stacked import Stack
+from asreader.training.stacked_adam import Moments, Recipe
 from asreader.training.stacked_evaluation import Examiner
-from asreader.training.stacked_step import Moments, Recipe, Step
+from asreader.training.stacked_step import Step
 
 STRETCH = 100
 """Steps prepared at a time, at the most: while the device takes them, the host prepares the next ones."""
