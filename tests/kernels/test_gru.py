@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given
@@ -48,10 +50,11 @@ def test_values_and_gradients_are_those_of_the_definition(
     rows=st.integers(2, 12),
     hidden=st.integers(1, 7),
     room=st.sampled_from([1, 1 << 20]),  # a few steps at a time, or all at once
+    long=st.sampled_from([1, 100]),  # words of a single sequence that come again are looked for, or not
     seed=st.integers(0, 99),
 )
 def test_words_looked_up_in_a_table_are_read_like_their_vectors(
-    lengths: list[int], rows: int, hidden: int, room: int, seed: int
+    lengths: list[int], rows: int, hidden: int, room: int, long: int, seed: int
 ) -> None:
     torch.manual_seed(seed)
     gru = nn.GRU(4, hidden, batch_first=True, bidirectional=True).double()
@@ -64,6 +67,7 @@ def test_words_looked_up_in_a_table_are_read_like_their_vectors(
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "ROOM", room)
+        patch.setattr(kernel, "LONG", long)
         for states, last in (packed(gru, table(sequences.rows), sequences), of_rows(gru, table, sequences)):
             loss = (states * weight).sum() + (last * weight[:, 0]).sum() * 0.3
             found.append([states, last, *torch.autograd.grad(loss, [table.weight, *gru.parameters()])])
@@ -95,6 +99,58 @@ def test_a_table_and_its_vectors_are_the_same_source(layers: int, lengths: list[
     with torch.inference_mode():
         for one, other in zip(stack(table, sequences), stack(table(sequences.rows), sequences), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+def _changed_in_place(stack: BidirectionalGRU) -> None:
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter.mul_(1.5)
+
+
+def _stepped(stack: BidirectionalGRU) -> None:
+    for parameter in stack.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    torch.optim.Adam(stack.parameters(), lr=0.3).step()
+
+
+def _loaded(stack: BidirectionalGRU) -> None:
+    stack.load_state_dict(BidirectionalGRU(3, 4).state_dict())
+
+
+def _replaced(stack: BidirectionalGRU) -> None:
+    for parameter in stack.parameters():
+        parameter.data = parameter.data + 0.5
+
+
+def _changed_unseen(stack: BidirectionalGRU) -> None:
+    for parameter in stack.parameters():
+        parameter.data += 0.5
+    stack.eval()
+
+
+@pytest.mark.parametrize("change", [_changed_in_place, _stepped, _loaded, _replaced, _changed_unseen])
+def test_a_single_sequence_is_read_with_the_weights_of_now(change: Callable[[BidirectionalGRU], None]) -> None:
+    torch.manual_seed(0)
+    stack, table, sequence = BidirectionalGRU(3, 4), nn.Embedding(2, 3), words([6])
+    with torch.inference_mode():
+        before = stack(table, sequence)[1]
+    change(stack)
+    with torch.inference_mode():
+        after = stack(table, sequence)
+    for fast, slow in zip(after, packed(stack.layers[0], table(sequence.rows), sequence), strict=True):
+        torch.testing.assert_close(fast, slow, rtol=1e-5, atol=1e-6)
+    assert (after[1] - before).abs().max() > 1e-3
+
+
+def test_weights_are_put_in_order_once_for_many_single_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack, table, ordered = BidirectionalGRU(3, 4), nn.Embedding(2, 3), kernel._ordered
+    made: list[nn.GRU] = []
+    monkeypatch.setattr(kernel, "_ordered", lambda gru: made.append(gru) or ordered(gru))
+    for without_gradients in (torch.inference_mode, torch.no_grad):
+        with without_gradients():
+            for length in (3, 5, 120):
+                stack(table, words([length]))
+    assert len(made) == 1
 
 
 def _generator(seed: int) -> torch.Generator:

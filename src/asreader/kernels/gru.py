@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from asreader.data.batching import Words
 from asreader.kernels import recurrence
+from asreader.kernels.kept import Kept
 from asreader.kernels.words import Places
 
 ROOM = 1 << 20
@@ -19,7 +22,7 @@ ROOM = 1 << 20
 SHARED = 256
 """Units from which on two threads read a single sequence faster than one, each a direction."""
 LONG = 100
-"""Words from which on it pays to turn the weights before a single sequence is read."""
+"""Words of a single sequence from which on it pays to look for those that come again."""
 DIRECTIONS = ("", "_reverse")
 
 
@@ -33,6 +36,7 @@ class BidirectionalGRU(nn.Module):
         super().__init__()
         widths = [inputs] + [2 * hidden] * (layers - 1)
         self.layers = nn.ModuleList(nn.GRU(width, hidden, batch_first=True, bidirectional=True) for width in widths)
+        self._kept: Kept[Ordered] = Kept()
         for name, parameter in self.named_parameters():
             if "bias" in name:
                 nn.init.zeros_(parameter)
@@ -51,12 +55,17 @@ class BidirectionalGRU(nn.Module):
         read = both_directions if on_cpu else side_by_side
         first, *upper = (gru for gru in self.layers if isinstance(gru, nn.GRU))
         if on_cpu and isinstance(source, nn.Embedding):
-            states, last = of_rows(first, source, words)
+            states, last = of_rows(first, source, words, self._kept)
         else:
             states, last = read(first, source(words.rows) if isinstance(source, nn.Embedding) else source, words)
         for gru in upper:
             states, last = read(gru, states, words)
         return states, last
+
+    def train(self, mode: bool = True) -> BidirectionalGRU:
+        """As ever, and what was made of the weights is forgotten: whoever changes them unseen says so with this."""
+        self._kept = Kept()
+        return super().train(mode)
 
 
 def unserved(network: nn.Module, device: torch.device, dtype: torch.dtype) -> list[int]:
@@ -115,12 +124,15 @@ def both_directions(
 
 
 def of_rows(
-    gru: nn.GRU, table: nn.Embedding, words: Words
+    gru: nn.GRU, table: nn.Embedding, words: Words, kept: Kept[Ordered] | None = None
 ) -> tuple[Float[Tensor, "B T states"], Float[Tensor, "B states"]]:
     """`both_directions` of the words' vectors in a table, each distinct word multiplied with the weights once: in a
-    batch of documents six words of seven have stood there before."""
+    batch of documents six words of seven have stood there before. Single sequences find their weights where they were
+    `kept`: to put them in order takes longer than some questions do."""
     if len(words.rows) == 1 and not torch.is_grad_enabled():
-        return _single(gru, table(words.rows[0]))
+        with torch.autocast("cpu", enabled=False):
+            ordered = (kept or Kept()).of(list(chain(*gru.all_weights)), lambda: _ordered(gru))
+            return _single(ordered, _brought(ordered, table, words.rows[0]))
     distinct, places = words.rows.unique(return_inverse=True)
     return _placed(gru, table(distinct), places, words)
 
@@ -142,36 +154,6 @@ def _placed(
     whole = torch.cat([states[:, 0], states[:, 1].flip(0)], dim=-1)
     real = mask[..., None].to(whole.dtype)
     return (whole * (2 * real) - real).transpose(0, 1), last
-
-
-def _single(
-    gru: nn.GRU, vectors: Float[Tensor, "T E"]
-) -> tuple[Float[Tensor, "1 T states"], Float[Tensor, "1 states"]]:
-    """One sequence without a backward pass. Both directions are one product, which has a thread for each; weights are
-    taken as they lie, or a question would be read before they are in order as for `_placed`."""
-    hidden, (forth, back) = gru.hidden_size, (tuple(gru.all_weights[d]) for d in (0, 1))
-    with torch.autocast("cpu", enabled=False):
-        vectors = vectors.to(forth[0].dtype)
-        given = [functional.linear(vectors, input_weight, bias) for input_weight, _, bias, _ in (forth, back)]
-    products = torch.stack([given[0], given[1].flip(0)], dim=1)
-    from_vector = products[..., 2 * hidden :].clone().unbind()
-    products[..., 2 * hidden :] = 0
-    products += torch.stack([forth[3], back[3]])
-    states = vectors.new_zeros(len(vectors) + 1, 2, hidden)
-    new = vectors.new_empty(2, hidden)
-    weights = torch.stack([forth[1], back[1]]).transpose(1, 2)
-    if len(vectors) > LONG:
-        weights = weights.contiguous()
-    product, before = products.unsqueeze(2).unbind(), states.unsqueeze(2).unbind()
-    state, gates = states.unbind(), products[..., : 2 * hidden].unbind()
-    reset, update, from_state = (part.unbind() for part in products.split(hidden, dim=-1))
-    for t in range(len(vectors)):
-        product[t].baddbmm_(before[t], weights)
-        gates[t].sigmoid_()
-        torch.addcmul(from_vector[t], reset[t], from_state[t], out=new).tanh_()
-        torch.lerp(new, state[t], update[t], out=state[t + 1])
-    whole = torch.cat([states[1:, 0], states[1:, 1].flip(0)], dim=-1)
-    return whole[None], states[-1].flatten()[None]
 
 
 # tanh(x) = 2 sigmoid(2x) - 1, and a sigmoid takes a sixth of the time that a tanh does. So the recurrence runs over
@@ -202,6 +184,60 @@ def _weights(gru: nn.GRU) -> Float[Tensor, "D H gates"]:
     matrices = torch.stack([getattr(gru, f"weight_hh_l0{direction}") for direction in DIRECTIONS])
     factors = matrices.new_tensor([2.0, 2.0, 4.0]).repeat_interleave(gru.hidden_size)
     return matrices.transpose(1, 2) * factors
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A GRU's weights as a single sequence wants them, for products from the left, both directions side by side."""
+
+    inputs: Float[Tensor, "D E gates"]
+    biases: Float[Tensor, "D 1 gates"]
+    recurrent: Float[Tensor, "D H gates"]
+    from_state: Float[Tensor, "D 1 H"]  # the bias of the state's share of the new state
+    first: Float[Tensor, "D 1 gates"]  # the product of the state before the first word, which is always the same
+
+
+def _ordered(gru: nn.GRU) -> Ordered:
+    weights, recurrent, bias, own = (torch.stack(pair) for pair in zip(*gru.all_weights, strict=True))
+    factors = weights.new_tensor([1.0, 1.0, 2.0]).repeat_interleave(gru.hidden_size)
+    offsets = (own - recurrent.sum(dim=2)) * factors
+    biases, from_state = bias * factors + offsets, offsets[:, 2 * gru.hidden_size :]
+    turned = _weights(gru).contiguous()
+    inputs = (weights * factors[:, None]).transpose(1, 2)
+    return Ordered(inputs, biases[:, None], turned, from_state[:, None], turned.sum(dim=1, keepdim=True) / 2)
+
+
+def _brought(ordered: Ordered, table: nn.Embedding, rows: Int[Tensor, " T"]) -> Float[Tensor, "D T gates"]:
+    """What each word brings to its step of either direction; of a long sequence each distinct word only once."""
+    if len(rows) < LONG:
+        vectors = table(torch.stack([rows, rows.flip(0)])).to(ordered.inputs.dtype)
+        return torch.baddbmm(ordered.biases, vectors, ordered.inputs)
+    distinct, places = rows.unique(return_inverse=True)
+    vectors = table(distinct).to(ordered.inputs.dtype).expand(2, -1, -1)
+    forth, back = torch.baddbmm(ordered.biases, vectors, ordered.inputs)
+    return torch.stack([forth[places], back[places.flip(0)]])
+
+
+def _single(
+    ordered: Ordered, products: Float[Tensor, "D T gates"]
+) -> tuple[Float[Tensor, "1 T states"], Float[Tensor, "1 states"]]:
+    """`_answering` for one sequence: a step is one product, which has a thread for each direction, and little else."""
+    hidden, steps = ordered.recurrent.shape[1], products.shape[1]
+    from_vectors = products[..., 2 * hidden :] - ordered.from_state
+    states = products.new_full((steps + 1, 2, 1, hidden), 0.5)
+    # All steps share one room, cut into its parts once: to cut a slice takes as long as to compute with it.
+    room, new = products[:, :1] + ordered.first, products.new_empty(2, 1, hidden)
+    gates, (reset, update, both) = room[..., : 2 * hidden], room.split(hidden, dim=-1)
+    product, from_vector, state = products.split(1, dim=1), from_vectors.split(1, dim=1), states.unbind()
+    for t in range(steps):
+        if t:
+            torch.baddbmm(product[t], state[t], ordered.recurrent, out=room)
+        gates.sigmoid_()
+        torch.lerp(from_vector[t], both, reset, out=new).sigmoid_()  # x + r y is r of the way from x to x + y
+        torch.lerp(new, state[t], update, out=state[t + 1])
+    forth, back = states[1:, :, 0].unbind(1)
+    whole = torch.cat([forth, back.flip(0)], dim=-1).mul_(2).sub_(1)
+    return whole[None], torch.cat([whole[-1, :hidden], whole[0, hidden:]])[None]
 
 
 def _answering(
