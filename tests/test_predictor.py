@@ -66,6 +66,21 @@ def test_the_document_is_encoded_once() -> None:
     assert reads == 1
 
 
+def test_answers_are_those_of_the_weights_of_now() -> None:
+    asked, other = reader(), reader()
+    question = "XXXXX thanked Ana."
+    before = asked.answer(STORY, question)
+    for parameter in other.network.parameters():
+        parameter.data *= 1.7
+    asked.network.load_state_dict(other.network.state_dict())
+    assert asked.answer(STORY, question) == other.answer(STORY, question) != before
+
+
+def test_nothing_to_propose_is_no_answer() -> None:
+    answer = reader().answer("... -- !", "XXXXX thanked Ana.")
+    assert (answer.answer, answer.candidates) == (None, ())
+
+
 def test_two_threads_read_a_store_like_one() -> None:
     asked, store = reader(), encode(list(stories(150, seed=9)))
     alone = asked.evaluate(store)

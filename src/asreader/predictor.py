@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from asreader import readers
 from asreader.answer import Answer, Choice
 from asreader.data import tokenization
+from asreader.data.asking import Document
 from asreader.data.batching import Batch, Batcher
 from asreader.data.example import Example, Sentence, problem
-from asreader.data.store import NO_ANSWER, Store, encode
+from asreader.data.store import NO_ANSWER, Store
 from asreader.data.vocabulary import UNKNOWN, Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import metrics
@@ -57,6 +58,8 @@ class Reader:
         self.device = device or torch.device("cpu")
         self.precision = precision
         self.calibration = calibration
+        sizes = (module.hidden_size for module in network.modules() if isinstance(module, nn.GRU))
+        self._largest = max(sizes, default=0)
 
     @classmethod
     def load(cls, run: str | Path = BUNDLED, device: str = "auto") -> Reader:
@@ -84,7 +87,7 @@ class Reader:
 
     def explain(self, example: Example) -> Answer:
         """Answer an Example, word for word as it is, beside the answer and the names that its data know."""
-        answer = ReadDocument(self, example.document, None)._answered(example, {})
+        answer = ReadDocument(self, example.document, self._numbered(example.document), None)._answered(example, {})
         return replace(answer, names=example.names, expected=example.answer)
 
     def read(self, document: Text) -> ReadDocument:
@@ -92,22 +95,23 @@ class Reader:
         sentences = tokenization.sentences(document) if isinstance(document, str) else (tuple(document),)
         if not any(sentences):
             raise InputError("the document is empty")
+        numbered = self._numbered(sentences)
         # With the question put beside it, a document cannot be read without one.
-        states = self._states(sentences) if self.question_at == "apart" else None
-        return ReadDocument(self, sentences, states)
+        states = self._states(numbered) if self.question_at == "apart" else None
+        return ReadDocument(self, sentences, numbered, states)
 
-    def _states(self, document: tuple[Sentence, ...]) -> Tensor:
-        store = encode([Example("", document, ("?",))])
+    def _numbered(self, sentences: tuple[Sentence, ...]) -> Document:
+        return Document(sentences, self.vocabulary, self.question_at)
+
+    def _states(self, document: Document) -> Tensor:
         with torch.inference_mode(), self.alone():
-            batch = Batcher(store, self.vocabulary).batch([0]).to(self.device)
-            return self._network.read(batch.document)
+            return self._network.read(document.words.to(self.device))
 
     def alone(self) -> AbstractContextManager[object]:
         """Where a single question is answered: on a CPU small steps are no work for two threads, and none for more."""
         if self.device.type != "cpu":
             return nullcontext()
-        sizes = (module.hidden_size for module in self.network.modules() if isinstance(module, nn.GRU))
-        return at_most(2 if max(sizes, default=0) >= SHARED else 1)
+        return at_most(2 if self._largest >= SHARED else 1)
 
     @property
     def _network(self) -> readers.ReaderNetwork:
@@ -184,6 +188,7 @@ class ReadDocument:
 
     reader: Reader
     sentences: tuple[Sentence, ...]
+    numbered: Document
     states: Tensor | None
 
     def answer(self, question: Text, candidates: Sequence[str] | None = None) -> Answer:
@@ -197,17 +202,15 @@ class ReadDocument:
 
     def _answered(self, example: Example, surfaces: dict[str, str]) -> Answer:
         reader = self.reader
-        batch = Batcher(encode([example]), reader.vocabulary, question_at=reader.question_at).batch([0])
-        readable = np.flatnonzero(batch.readable[0].numpy())  # beside the document there may be its question
-        start, stop = int(readable[0]), int(readable[-1]) + 1
+        asked = self.numbered.asked(example.question, example.candidates)
         with torch.inference_mode(), reader.alone():
-            moved = batch.to(reader.device)
-            states = self.states if self.states is not None else reader._network.read(moved.document)
-            reading = reader._network.answer(states, moved)
-        places, shares = _places(batch, start), reading.at(reader.calibration.temperature).probabilities[0].tolist()
+            batch = asked.batch.to(reader.device)
+            states = self.states if self.states is not None else reader._network.read(batch.document)
+            reading = reader._network.answer(states, batch)
+        shares = reading.at(reader.calibration.temperature).probabilities[0].tolist()
         choices = tuple(
-            Choice(surfaces.get(word, word), probability, positions)
-            for word, probability, positions in zip(example.choices, shares, places, strict=True)
+            Choice(surfaces.get(word, word), probability, places)
+            for word, probability, places in zip(asked.choices.words, shares, asked.choices.places, strict=True)
         )
         ranked = tuple(sorted(choices, key=lambda choice: -choice.probability))
         best = ranked[0] if ranked and ranked[0].probability > 0 else None
@@ -218,7 +221,7 @@ class ReadDocument:
             candidates=ranked,
             question=example.question,
             document=example.document,
-            attention=tuple(reading.attention[0, start:stop].tolist()),
+            attention=tuple(reading.attention[0, asked.start : asked.stop].tolist()),
         )
 
 
@@ -241,14 +244,6 @@ def _let_memory_grow() -> None:
     widths, and what was reserved for one would not fit the next. PyTorch looks here once, when a GPU is first used."""
     if not any(name in os.environ for name in ALLOCATOR):
         os.environ[ALLOCATOR[0]] = "expandable_segments:True"
-
-
-def _places(batch: Batch, start: int) -> list[tuple[int, ...]]:
-    """Positions in the document of each candidate of the one Example in a batch."""
-    candidates, positions = batch.mentions.candidates.numpy(), batch.mentions.positions.numpy() - start
-    ends = np.bincount(candidates, minlength=batch.candidates.shape[1]).cumsum().tolist()
-    ordered = positions[np.argsort(candidates, kind="stable")].tolist()
-    return [tuple(ordered[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def _prediction(store: Store, number: int, probabilities: NDArray[np.float32]) -> Prediction:

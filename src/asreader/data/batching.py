@@ -27,6 +27,10 @@ class Words:
     mask: Bool[Tensor, "B T"]
     lengths: Int[Tensor, " B"]  # stays on the CPU, where packing wants it
 
+    def to(self, device: torch.device) -> Words:
+        """The same sequences on a device."""
+        return Words(self.rows.to(device, non_blocking=True), self.mask.to(device, non_blocking=True), self.lengths)
+
 
 @dataclass(frozen=True)
 class Mentions:
@@ -50,6 +54,8 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device."""
+        if self.readable.device == device:
+            return self
         moved: dict[str, Any] = {field.name: _moved(getattr(self, field.name), device) for field in fields(self)}
         return Batch(**moved)
 
@@ -96,7 +102,7 @@ class Batcher:
         eligible[first] = True
         eligible &= np.array([self.store.phrases.get(int(name)) != () for name in candidates], np.bool_)
         mentioned, positions = self._mentions(document, distinct, first)
-        before, behind = _beside(question_rows, self.question_at)
+        before, behind = beside(question_rows, self.question_at)
         place = first[distinct == self.store.answers[number]]
         return Encoded(
             document=np.concatenate([before, document_rows, behind]),
@@ -195,7 +201,7 @@ def plan(
     return batches
 
 
-def _beside(question: Numbers, at: str) -> tuple[Numbers, Numbers]:
+def beside(question: Numbers, at: str) -> tuple[Numbers, Numbers]:
     """What the document encoder reads before and behind the document: the question and a separator, or nothing."""
     separator, nothing = np.array([SEPARATOR_ROW], np.int32), np.zeros(0, np.int32)
     before = np.concatenate([question, separator]) if at in ("before", "around") else nothing
@@ -222,8 +228,7 @@ def _flat_mentions(examples: Sequence[Encoded], width: int, choices: int) -> Men
 
 def _moved(value: Tensor | Words | Mentions, device: torch.device) -> Tensor | Words | Mentions:
     if isinstance(value, Words):
-        rows, mask = value.rows.to(device, non_blocking=True), value.mask.to(device, non_blocking=True)
-        return Words(rows, mask, value.lengths)
+        return value.to(device)
     if isinstance(value, Mentions):
         return Mentions(*(_moved(pairs, device) for pairs in (value.candidates, value.positions)))  # type: ignore[arg-type]
     return value.to(device, non_blocking=True)
