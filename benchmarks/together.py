@@ -25,8 +25,8 @@ from torch import Tensor
 from asreader.data import vocabulary
 from asreader.data.batching import plan
 from asreader.data.loading import load_store
-from asreader.data.resident import FREQUENT, NOBODY, FlatWords, Resident, Widths, rare_words, resident
-from asreader.data.store import Ragged
+from asreader.data.rare import FREQUENT, RareWords, rare_words
+from asreader.data.resident import NOBODY, FlatWords, Resident, Widths, resident
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.kernels import recurrence
 from asreader.predictor import pick_device
@@ -135,7 +135,7 @@ def _flat(lengths: np.ndarray, shape: Shape, device: torch.device) -> FlatWords:
     )
 
 
-def _frequent_and_rare(documents: FlatWords, questions: FlatWords, shape: Shape) -> tuple[int, Ragged]:
+def _frequent_and_rare(documents: FlatWords, questions: FlatWords, shape: Shape) -> tuple[int, RareWords]:
     """What `Resident` knows of distinct words: here the first rows are the frequent ones."""
     frequent = np.arange(shape.vocabulary) < FIRST_ANONYMOUS_ROW + ANONYMOUS + FREQUENT
     flat = [(part.rows.cpu().numpy(), part.lengths.cpu().numpy()) for part in (documents, questions)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import statistics
 import subprocess
@@ -193,3 +194,24 @@ def test_the_gpu_table_is_the_recorded_one() -> None:
     (real,) = (row for row in rows if row["benchmark"] == "together-training")
     assert f"took {real['seconds']} s" in text
     assert f"{real['accuracy_after_each_half_epoch'][-1]:.4f} on average" in text
+
+
+def test_a_timeline_tells_what_ran_when_and_when_nothing_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    timeline = importlib.import_module("timeline")
+    works = [
+        timeline.Work(*work)
+        for work in [
+            ("_update", 0.0, 10.0, 7),
+            ("first", 10.0, 30.0, 7),
+            ("beside", 15.0, 25.0, 8),
+            ("second", 33.0, 40.0, 7),
+            ("_update", 40.0, 50.0, 7),
+            ("after", 50.0, 60.0, 7),
+        ]
+    ]
+    (step,) = timeline.steps(works)
+    assert [work.name for work in step] == ["first", "beside", "second", "_update"]
+    lines = [*timeline.shown(step, least=8.0)]
+    assert [line.split()[6] for line in lines] == ["first", "beside", "second", "_update"]
+    assert "after 3.0 of nothing" in lines[2] and not any("nothing" in line for line in lines[:2])

@@ -158,7 +158,7 @@ def test_strange_candidates_are_those_of_the_batcher(questions: list[Example], s
 @pytest.mark.parametrize("at", ["apart", "around"])
 def test_there_is_room_for_the_distinct_words_of_every_batch(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     """With so few frequent words that the others have to be counted, and a step that rounds nothing away."""
-    monkeypatch.setattr("asreader.data.resident.FREQUENT", 12)
+    monkeypatch.setattr("asreader.data.rare.FREQUENT", 12)
     monkeypatch.setattr("asreader.data.resident.WORDS_STEP", 1)
     store = encode([*stories(40, 3)])
     words = build(store.counts(), min_count=2, unknown=5)
@@ -167,6 +167,10 @@ def test_there_is_room_for_the_distinct_words_of_every_batch(monkeypatch: pytest
     for _ in range(20):
         numbers: np.ndarray = random.integers(0, len(store), (2, 6))
         room = data.widths(numbers).words
+        different = [
+            len({row for number in batch for row in data.rare.rows[int(number)].tolist()}) for batch in numbers
+        ]
+        assert data.rare.different(numbers).tolist() == different
         batch = data.batch(torch.from_numpy(numbers), torch.tensor([6, 6]), data.widths(numbers))
         for document, question in zip(batch.document, batch.question, strict=True):
             assert len({*document.flatten().tolist(), *question.flatten().tolist()}) <= room
@@ -174,7 +178,7 @@ def test_there_is_room_for_the_distinct_words_of_every_batch(monkeypatch: pytest
         assert (batch.question != PADDING_ROW).sum(dim=(1, 2)).max() < lines
     for number in range(len(store)):
         slow = {row for row in _rows(data, number) if row not in _always(data, words)}
-        assert data.rare[number].tolist() == sorted(slow)
+        assert data.rare.rows[number].tolist() == sorted(slow)
 
 
 def _rows(data: Resident, number: int) -> list[int]:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from asreader.data.batching import Batcher
+from asreader.data.rare import RareWords, frequent_rows, rare_words
 from asreader.data.store import NO_ANSWER, Ragged, Store
 from asreader.data.strangers import Strangers
 from asreader.data.surroundings import Surroundings
-from asreader.data.vocabulary import ENTITY, FIRST_ANONYMOUS_ROW, PADDING_ROW, SEPARATOR_ROW, UNKNOWN, Vocabulary
+from asreader.data.vocabulary import ENTITY, FIRST_ANONYMOUS_ROW, PADDING_ROW, UNKNOWN, Vocabulary
 
 Numbers = NDArray[np.int32]
 Places = NDArray[np.int16]
@@ -35,9 +36,6 @@ WORDS_STEP = 256
 
 LINES_STEP = 256
 """And that for the words of questions."""
-
-FREQUENT = 512
-"""So many rows are taken to be in every batch."""
 
 _CHUNK = 4096  # examples encoded at a time: bounds the memory of building
 
@@ -111,7 +109,7 @@ class Resident:
     supported: Bool[Tensor, " examples"]  # the answer is a candidate that stands in the document
     document_lengths: NDArray[np.integer]  # of all that is read, on the host, where widths are chosen
     question_lengths: NDArray[np.integer]
-    rare: Ragged  # on the host, the distinct rows of each example that are not among the `frequent` ones
+    rare: RareWords  # on the host, the distinct rows of each example that are not among the `frequent` ones
     frequent: int
     anonymous: int
     choices: int  # the largest number of candidates
@@ -121,25 +119,19 @@ class Resident:
     def widths(self, numbers: NDArray[np.integer]) -> Widths:
         """Room for these examples, one batch in each row: few different widths, for each costs a captured graph.
 
-        Of distinct words only the rare ones are counted, which takes the host a tenth of a step; nearly all of the
-        frequent ones are in every batch.
+        Of distinct words only the rare ones are counted: nearly all of the frequent ones are in every batch.
         """
-        longest = int(self.document_lengths[numbers].max())
-        asked = int(self.question_lengths[numbers].max())
+        batches = np.atleast_2d(numbers)
+        longest, asked = (int(lengths[batches].max()) for lengths in (self.document_lengths, self.question_lengths))
         question = max(WIDTH_STEP, 1 << (asked - 1).bit_length())
-        words = self.frequent + max(self._rare_words(batch) for batch in np.atleast_2d(numbers))
-        lines = int(self.question_lengths[np.atleast_2d(numbers)].sum(axis=1).max()) + 1
+        words = self.frequent + int(self.rare.different(batches).max())
+        lines = int(self.question_lengths[batches].sum(axis=1).max()) + 1
         return Widths(
             -(-longest // WIDTH_STEP) * WIDTH_STEP,
             question,
             -(-words // WORDS_STEP) * WORDS_STEP,
             -(-lines // LINES_STEP) * LINES_STEP,
         )
-
-    def _rare_words(self, numbers: NDArray[np.integer]) -> int:
-        """How many different ones these examples have."""
-        ordered = np.sort(np.concatenate([self.rare[number] for number in numbers]))
-        return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + bool(len(ordered))
 
     def batch(
         self,
@@ -203,7 +195,7 @@ def resident(
     lengths, asked = np.asarray(store.lengths, np.int64), np.diff(store.questions.ends, prepend=0)
     columns = _encoded(store, vocabulary, lengths, asked)
     documents, questions = columns.documents, columns.questions
-    frequent = _frequent(documents, questions, vocabulary)
+    frequent = frequent_rows(documents, questions, vocabulary)
     return Resident(
         documents=_flat(documents, lengths, device),
         questions=_flat(questions, asked, device),
@@ -349,35 +341,6 @@ def _borrowed(
         rank -= (np.cumsum(own) - own)[whose[first]]
         rows[places] = pool.start + rank[which] % len(pool)
     return rows, distinct[UNKNOWN]
-
-
-def _frequent(documents: Numbers, questions: Numbers, vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """The rows that nearly every batch has; all that may be dealt anew are among them."""
-    counts = np.bincount(documents, minlength=vocabulary.size) + np.bincount(questions, minlength=vocabulary.size)
-    frequent = np.zeros(vocabulary.size, np.bool_)
-    frequent[np.argsort(-counts, kind="stable")[:FREQUENT]] = True
-    frequent[[PADDING_ROW, SEPARATOR_ROW]] = True
-    for pool in (vocabulary.unknown_rows, vocabulary.entity_rows):
-        frequent[pool.start : pool.stop] = True
-    return frequent
-
-
-def rare_words(
-    documents: Numbers,
-    lengths: NDArray[np.integer],
-    questions: Numbers,
-    asked: NDArray[np.integer],
-    frequent: NDArray[np.bool_],
-) -> Ragged:
-    """The distinct rows of each example that are not frequent."""
-    pairs = []
-    for rows, counts in ((documents, lengths), (questions, asked)):
-        rare = np.flatnonzero(~frequent[rows])
-        pairs.append(np.searchsorted(np.cumsum(counts), rare, side="right") * len(frequent) + rows[rare])
-    ordered = np.sort(np.concatenate(pairs))  # np.unique is ten times as slow here
-    once = ordered[np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)]]
-    counts = np.bincount(once // len(frequent), minlength=len(lengths))
-    return Ragged((once % len(frequent)).astype(np.int32), np.cumsum(counts))
 
 
 def _flat(rows: Numbers, lengths: NDArray[np.integer], device: torch.device) -> FlatWords:
