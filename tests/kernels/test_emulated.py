@@ -104,7 +104,10 @@ def alone(name: str, text: str, options: list[str], folder: Path) -> Kernel:
     return kernel_of(built_from(chip + text, options + sizes, [name], folder), name, 1)
 
 
-@pytest.mark.parametrize(("readers", "steps", "batch", "hidden"), [(1, 1, 1, 8), (2, 9, 3, 64), (1, 200, 2, 136)])
+@pytest.mark.parametrize(
+    ("readers", "steps", "batch", "hidden"),
+    [(1, 1, 1, 8), (2, 9, 3, 64), (1, 200, 2, 136), (1, 20, 1, 704), (1, 17, 1, 1024)],
+)
 def test_pointing(
     readers: int, steps: int, batch: int, hidden: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

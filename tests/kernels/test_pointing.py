@@ -40,7 +40,7 @@ def test_examples_that_do_not_count_teach_nothing() -> None:
         torch.testing.assert_close(tensor, torch.zeros_like(tensor), rtol=0.0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("readers", "steps", "hidden"), [(2, 90, 64), (1, 333, 384), (2, 33, 136)])
+@pytest.mark.parametrize(("readers", "steps", "hidden"), [(2, 90, 64), (1, 333, 384), (2, 33, 136), (1, 40, 1024)])
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU; test_emulated.py does it on a CPU")
 def test_in_bfloat16_it_is_the_same(readers: int, steps: int, hidden: int) -> None:
     *factors, readable, answer_at, shares = given(readers, steps, 5, hidden)

@@ -46,7 +46,7 @@ struct Weighted {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) point_partly(
+extern "C" __global__ void __launch_bounds__(32 * WARPS, RUNS > 4 ? 1 : 2) point_partly(
     const bf16* states, const bf16* question, const unsigned char* readable, const unsigned char* answer_at, float* scores,
     float* greatest, float* totals, float* sums, int across, int T, int B, int length, int parts) {
     BLOCK_MEMORY(memory);

@@ -78,9 +78,8 @@ def _partly_of(
     made = [found.scores, found.greatest, found.totals, found.sums]
     given = [states, question, *masks, *made, states.stride(0), steps, batch, length]
     if _fits(states, question):
-        room = 4 * WARPS * (triton.cdiv(hidden // 4, 32) * 8 * 32 + 2)
         kernel = _kernel(hidden, states.device.index or 0)
-        kernel((readers * batch * parts, 1, 1), (32 * WARPS, 1, 1), [*given, parts], room)
+        kernel((readers * batch * parts, 1, 1), (32 * WARPS, 1, 1), [*given, parts], _room(hidden))
     else:
         wide = triton.next_power_of_2(hidden)
         _partly[(parts, batch, readers)](*given, H=hidden, WIDE=wide, STEPS=AT_ONCE, num_warps=8 if wide > 128 else 4)
@@ -148,7 +147,14 @@ def _fits(states: Tensor, question: Tensor) -> bool:
 def _kernel(hidden: int, device: int) -> Any:
     text, options = program(hidden)
     with torch.cuda.device(device):
-        return torch.cuda._compile_kernel(text, "point_partly", nvcc_options=options)
+        kernel = torch.cuda._compile_kernel(text, "point_partly", nvcc_options=options)
+        kernel.set_shared_memory_config(_room(hidden))
+    return kernel
+
+
+def _room(hidden: int) -> int:
+    """Bytes of shared memory, as pointing.cu uses them: a line for each warp, and two numbers."""
+    return 4 * WARPS * (-(-hidden // 128) * 8 * 32 + 2)
 
 
 def program(hidden: int) -> tuple[str, list[str]]:
