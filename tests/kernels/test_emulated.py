@@ -83,6 +83,8 @@ def kernel_of(kernels: ctypes.CDLL, name: str, seed: int) -> Kernel:
         (64, 1, 32, True, 3, 33),
         (128, 1, 8, True, 4, 7),
         (192, 3, 16, True, 4, 17),
+        (256, 2, 16, True, 2, 9),
+        (320, 5, 8, True, 2, 3),
         (384, 3, 32, True, 3, 19),
     ],
 )
