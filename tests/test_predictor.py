@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,16 @@ def test_two_threads_read_a_store_like_one() -> None:
     for one, other in zip(alone.predictions, shared.predictions, strict=True):
         assert one.id == other.id
         assert (one.probabilities == other.probabilities).all()
+
+
+def test_threads_that_ask_at_the_same_time_get_the_answers_of_one() -> None:
+    book = reader().read(STORY)
+    asked = [
+        (f"XXXXX {words} Ana.", given) for words in ("thanked", "gave New York to") for given in (None, ["Bo", "Ana"])
+    ]
+    alone = [book.answer(*question) for question in asked]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda question: book.answer(*question), asked * 25)) == alone * 25
 
 
 def test_support_is_the_attention_on_the_positions_of_a_candidate() -> None:

@@ -10,6 +10,7 @@ from torch import nn
 
 from asreader.data.batching import Words
 from asreader.kernels import gru as kernel
+from asreader.kernels import single
 from asreader.kernels.gru import BidirectionalGRU, both_directions, of_rows, packed, side_by_side, unserved
 
 
@@ -50,11 +51,13 @@ def test_values_and_gradients_are_those_of_the_definition(
     rows=st.integers(2, 12),
     hidden=st.integers(1, 7),
     room=st.sampled_from([1, 1 << 20]),  # a few steps at a time, or all at once
-    long=st.sampled_from([1, 100]),  # words of a single sequence that come again are looked for, or not
+    steps=st.sampled_from(
+        [1, 2, 96]
+    ),  # of a single sequence at a time; a longer one's distinct words are found
     seed=st.integers(0, 99),
 )
 def test_words_looked_up_in_a_table_are_read_like_their_vectors(
-    lengths: list[int], rows: int, hidden: int, room: int, long: int, seed: int
+    lengths: list[int], rows: int, hidden: int, room: int, steps: int, seed: int
 ) -> None:
     torch.manual_seed(seed)
     gru = nn.GRU(4, hidden, batch_first=True, bidirectional=True).double()
@@ -67,7 +70,7 @@ def test_words_looked_up_in_a_table_are_read_like_their_vectors(
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "ROOM", room)
-        patch.setattr(kernel, "LONG", long)
+        patch.setattr(single, "STEPS", steps)
         for states, last in (packed(gru, table(sequences.rows), sequences), of_rows(gru, table, sequences)):
             loss = (states * weight).sum() + (last * weight[:, 0]).sum() * 0.3
             found.append([states, last, *torch.autograd.grad(loss, [table.weight, *gru.parameters()])])
@@ -97,8 +100,17 @@ def test_a_table_and_its_vectors_are_the_same_source(layers: int, lengths: list[
     torch.manual_seed(0)
     stack, table, sequences = BidirectionalGRU(3, 4, layers), nn.Embedding(2, 3), words(lengths)
     with torch.inference_mode():
-        for one, other in zip(stack(table, sequences), stack(table(sequences.rows), sequences), strict=True):
+        looked_up, given = stack(table, sequences), stack(table(sequences.rows), sequences)
+        for one, other in zip(looked_up, given, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+        assert torch.equal(stack.last(table, sequences), looked_up[1])
+        assert torch.equal(stack.last(table(sequences.rows), sequences), given[1])
+
+
+def test_a_last_state_alone_has_gradients() -> None:
+    stack, table = BidirectionalGRU(3, 4), nn.Embedding(2, 3)
+    stack.last(table, words([6])).sum().backward()
+    assert all(parameter.grad is not None for parameter in stack.parameters())
 
 
 def _changed_in_place(stack: BidirectionalGRU) -> None:
@@ -143,9 +155,9 @@ def test_a_single_sequence_is_read_with_the_weights_of_now(change: Callable[[Bid
 
 
 def test_weights_are_put_in_order_once_for_many_single_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
-    stack, table, ordered = BidirectionalGRU(3, 4), nn.Embedding(2, 3), kernel._ordered
+    stack, table, ordered = BidirectionalGRU(3, 4), nn.Embedding(2, 3), single.ordered
     made: list[nn.GRU] = []
-    monkeypatch.setattr(kernel, "_ordered", lambda gru: made.append(gru) or ordered(gru))
+    monkeypatch.setattr(single, "ordered", lambda gru: made.append(gru) or ordered(gru))
     for without_gradients in (torch.inference_mode, torch.no_grad):
         with without_gradients():
             for length in (3, 5, 120):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -13,16 +12,16 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from asreader.data.batching import Words
-from asreader.kernels import recurrence
+from asreader.kernels import recurrence, single
 from asreader.kernels.kept import Kept
+from asreader.kernels.precision import full_precision
+from asreader.kernels.single import Ordered
 from asreader.kernels.words import Places
 
 ROOM = 1 << 20
 """Numbers that a few steps read, made just before these steps: as many as a cache holds until they are read."""
 SHARED = 256
 """Units from which on two threads read a single sequence faster than one, each a direction."""
-LONG = 100
-"""Words of a single sequence from which on it pays to look for those that come again."""
 DIRECTIONS = ("", "_reverse")
 
 
@@ -61,6 +60,15 @@ class BidirectionalGRU(nn.Module):
         for gru in upper:
             states, last = read(gru, states, words)
         return states, last
+
+    def last(self, source: Float[Tensor, "B T E"] | nn.Embedding, words: Words) -> Float[Tensor, "B states"]:
+        """The last state of either direction alone, without what only the others need."""
+        only = self.layers[0] if len(self.layers) == 1 else None
+        if isinstance(only, nn.GRU) and isinstance(source, nn.Embedding) and _is_single(words):
+            with full_precision("cpu"):
+                return single.last(_kept_in_order(only, self._kept), source, words.rows[0])
+        state: Tensor = self(source, words)[1]
+        return state
 
     def train(self, mode: bool = True) -> BidirectionalGRU:
         """As ever, and what was made of the weights is forgotten: whoever changes them unseen says so with this."""
@@ -129,12 +137,20 @@ def of_rows(
     """`both_directions` of the words' vectors in a table, each distinct word multiplied with the weights once: in a
     batch of documents six words of seven have stood there before. Single sequences find their weights where they were
     `kept`: to put them in order takes longer than some questions do."""
-    if len(words.rows) == 1 and not torch.is_grad_enabled():
-        with torch.autocast("cpu", enabled=False):
-            ordered = (kept or Kept()).of(list(chain(*gru.all_weights)), lambda: _ordered(gru))
-            return _single(ordered, _brought(ordered, table, words.rows[0]))
+    if _is_single(words):
+        with full_precision("cpu"):
+            return single.whole(_kept_in_order(gru, kept or Kept()), table, words.rows[0])
     distinct, places = words.rows.unique(return_inverse=True)
     return _placed(gru, table(distinct), places, words)
+
+
+def _is_single(words: Words) -> bool:
+    """Whether `single.py` can read them."""
+    return words.rows.device.type == "cpu" and len(words.rows) == 1 and not torch.is_grad_enabled()
+
+
+def _kept_in_order(gru: nn.GRU, kept: Kept[Ordered]) -> Ordered:
+    return kept.of([*chain(*gru.all_weights)], lambda: single.ordered(gru))
 
 
 def _placed(
@@ -184,60 +200,6 @@ def _weights(gru: nn.GRU) -> Float[Tensor, "D H gates"]:
     matrices = torch.stack([getattr(gru, f"weight_hh_l0{direction}") for direction in DIRECTIONS])
     factors = matrices.new_tensor([2.0, 2.0, 4.0]).repeat_interleave(gru.hidden_size)
     return matrices.transpose(1, 2) * factors
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """A GRU's weights as a single sequence wants them, for products from the left, both directions side by side."""
-
-    inputs: Float[Tensor, "D E gates"]
-    biases: Float[Tensor, "D 1 gates"]
-    recurrent: Float[Tensor, "D H gates"]
-    from_state: Float[Tensor, "D 1 H"]  # the bias of the state's share of the new state
-    first: Float[Tensor, "D 1 gates"]  # the product of the state before the first word, which is always the same
-
-
-def _ordered(gru: nn.GRU) -> Ordered:
-    weights, recurrent, bias, own = (torch.stack(pair) for pair in zip(*gru.all_weights, strict=True))
-    factors = weights.new_tensor([1.0, 1.0, 2.0]).repeat_interleave(gru.hidden_size)
-    offsets = (own - recurrent.sum(dim=2)) * factors
-    biases, from_state = bias * factors + offsets, offsets[:, 2 * gru.hidden_size :]
-    turned = _weights(gru).contiguous()
-    inputs = (weights * factors[:, None]).transpose(1, 2)
-    return Ordered(inputs, biases[:, None], turned, from_state[:, None], turned.sum(dim=1, keepdim=True) / 2)
-
-
-def _brought(ordered: Ordered, table: nn.Embedding, rows: Int[Tensor, " T"]) -> Float[Tensor, "D T gates"]:
-    """What each word brings to its step of either direction; of a long sequence each distinct word only once."""
-    if len(rows) < LONG:
-        vectors = table(torch.stack([rows, rows.flip(0)])).to(ordered.inputs.dtype)
-        return torch.baddbmm(ordered.biases, vectors, ordered.inputs)
-    distinct, places = rows.unique(return_inverse=True)
-    vectors = table(distinct).to(ordered.inputs.dtype).expand(2, -1, -1)
-    forth, back = torch.baddbmm(ordered.biases, vectors, ordered.inputs)
-    return torch.stack([forth[places], back[places.flip(0)]])
-
-
-def _single(
-    ordered: Ordered, products: Float[Tensor, "D T gates"]
-) -> tuple[Float[Tensor, "1 T states"], Float[Tensor, "1 states"]]:
-    """`_answering` for one sequence: a step is one product, which has a thread for each direction, and little else."""
-    hidden, steps = ordered.recurrent.shape[1], products.shape[1]
-    from_vectors = products[..., 2 * hidden :] - ordered.from_state
-    states = products.new_full((steps + 1, 2, 1, hidden), 0.5)
-    # All steps share one room, cut into its parts once: to cut a slice takes as long as to compute with it.
-    room, new = products[:, :1] + ordered.first, products.new_empty(2, 1, hidden)
-    gates, (reset, update, both) = room[..., : 2 * hidden], room.split(hidden, dim=-1)
-    product, from_vector, state = products.split(1, dim=1), from_vectors.split(1, dim=1), states.unbind()
-    for t in range(steps):
-        if t:
-            torch.baddbmm(product[t], state[t], ordered.recurrent, out=room)
-        gates.sigmoid_()
-        torch.lerp(from_vector[t], both, reset, out=new).sigmoid_()  # x + r y is r of the way from x to x + y
-        torch.lerp(new, state[t], update, out=state[t + 1])
-    forth, back = states[1:, :, 0].unbind(1)
-    whole = torch.cat([forth, back.flip(0)], dim=-1).mul_(2).sub_(1)
-    return whole[None], torch.cat([whole[-1, :hidden], whole[0, hidden:]])[None]
 
 
 def _answering(

@@ -10,6 +10,7 @@ from asreader.data.batching import Batch, Words
 from asreader.kernels.dropout import of_words
 from asreader.kernels.gru import BidirectionalGRU
 from asreader.kernels.pointer_sum import pointer_sum
+from asreader.kernels.precision import full_precision
 from asreader.readers import Reading
 
 
@@ -31,12 +32,11 @@ class AttentionSum(nn.Module):
 
     def read(self, document: Words) -> Float[Tensor, "B T states"]:
         """f_i(d): every word in the context of the whole document."""
-        states: Tensor = self.document_encoder(self._vectors(document), document)[0]
-        return states
+        return self.document_encoder(self._vectors(document), document)[0]  # type: ignore[no-any-return]
 
     def answer(self, document: Float[Tensor, "B T states"], batch: Batch) -> Reading:
         """Equations 1 and 2, with P over the whole document or over the candidates alone."""
-        _, question = self.question_encoder(self._vectors(batch.question), batch.question)
+        question = self.question_encoder.last(self._vectors(batch.question), batch.question)
         # What is dropped here is missing from the products with all positions: one draw for a question, not for a word.
         log_attention = attention(document, self.dropout(question), batch)
         support = pointer_sum(log_attention, batch.mentions, batch.candidates.shape[1])
@@ -55,6 +55,6 @@ def attention(
 ) -> Float[Tensor, "B T"]:
     """Equation 1: log s_i, a softmax over the document's positions, padding excluded."""
     full = torch.promote_types(document.dtype, torch.float32)  # bfloat16 scores would blur the softmax
-    with torch.autocast(document.device.type, enabled=False):
+    with full_precision(document.device.type):
         scores = torch.bmm(question.to(full)[:, None], document.to(full).mT)[:, 0]  # a third to a half of einsum's time
     return scores.masked_fill(~batch.readable, -torch.inf).log_softmax(dim=-1)

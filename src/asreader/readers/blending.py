@@ -29,7 +29,7 @@ class Blending(nn.Module):
 
     def answer(self, document: Float[Tensor, "B T states"], batch: Batch) -> Reading:
         """Attend as the Attention Sum Reader does, then compare the blend of word vectors with each candidate's."""
-        _, question = self.question_encoder(self.embed, batch.question)
+        question = self.question_encoder.last(self.embed, batch.question)
         weights = attention(document, question, batch).exp()
         with torch.autocast(document.device.type, enabled=False):
             blend = torch.einsum("bt,bte->be", weights, self.embed(batch.document.rows))
