@@ -51,9 +51,7 @@ def test_values_and_gradients_are_those_of_the_definition(
     rows=st.integers(2, 12),
     hidden=st.integers(1, 7),
     room=st.sampled_from([1, 1 << 20]),  # a few steps at a time, or all at once
-    steps=st.sampled_from(
-        [1, 2, 96]
-    ),  # of a single sequence at a time; a longer one's distinct words are found
+    steps=st.sampled_from([1, 2, 96]),  # of a single sequence at a time; a longer one's distinct words are found
     seed=st.integers(0, 99),
 )
 def test_words_looked_up_in_a_table_are_read_like_their_vectors(

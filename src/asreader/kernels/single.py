@@ -97,7 +97,8 @@ def _turns(weights: Ordered, table: nn.Embedding, rows: Int[Tensor, " T"], room:
     its step is made in the room or, of a long sequence, each distinct word only once."""
     if len(rows) <= STEPS:
         vectors = table(torch.stack([rows, rows.flip(0)])).to(weights.inputs.dtype)
-        torch.baddbmm(weights.biases, vectors, weights.inputs, out=room.by_direction[:, : len(rows)])
+        brought = torch.bmm(vectors, weights.inputs)  # MKL makes a batch of products together only side by side
+        torch.add(brought, weights.biases, out=room.by_direction[:, : len(rows)])
         _step(weights, room, len(rows), begins=True)
         yield 0, len(rows)
         return
