@@ -67,3 +67,10 @@ def test_a_document_without_a_word_to_propose_has_no_choices() -> None:
     found = Document(((".", "..."),), WORDS).asked((GAP,))
     assert found.choices.words == ()
     assert found.batch.candidates.shape == found.batch.eligible.shape == (1, 0)
+
+
+def test_candidates_that_do_not_count_are_no_part_of_the_next_question() -> None:
+    document = Document((("Ana", "met", "Bo"),), WORDS)
+    assert document.asked((GAP,), ("Ana", "Bo")).batch.eligible.tolist() == [[True, True]]
+    assert document.asked((GAP,), ("Ana", "Ana")).batch.eligible.tolist() == [[True, False]]
+    assert document.asked((GAP,), ("Ana", "Bo")).batch.eligible.tolist() == [[True, True]]

@@ -28,6 +28,12 @@ def test_words_without_a_row_are_told_apart_by_kind() -> None:
     assert list(words.rows(["rare", "@entity9", GAP, "never"])) == [UNKNOWN, ENTITY, GAP_ROW, UNKNOWN]
 
 
+@pytest.mark.parametrize("entities", [0, 2])
+def test_one_word_has_the_row_that_it_has_among_many(entities: int) -> None:
+    words, asked = Vocabulary(("the", "cat"), unknown=3, entities=entities), ["cat", "rare", "@entity9", GAP, "the"]
+    assert [words.row(word) for word in asked] == list(words.rows(asked))
+
+
 def test_entities_are_unknown_words_to_a_reader_that_never_met_any() -> None:
     assert list(build({"the": 5}, min_count=1, unknown=3).rows(["@entity1"])) == [UNKNOWN]
 

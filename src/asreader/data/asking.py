@@ -6,20 +6,19 @@ word of the document is looked up again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from asreader.data.batching import Batch, Mentions, Numbers, Words, beside
-from asreader.data.entities import borrowed
+from asreader.data.batching import Batch, Mentions, Words, beside
 from asreader.data.example import Sentence, proposed
 from asreader.data.occurrences import occurrences
-from asreader.data.vocabulary import Vocabulary
+from asreader.data.vocabulary import ENTITY, UNKNOWN, Vocabulary
 
 Places = tuple[int, ...]
 NO_ANSWERS = torch.tensor([-1])
@@ -33,6 +32,13 @@ class Choices:
     heads: tuple[str, ...]
     places: tuple[Places, ...]
     eligible: tuple[bool, ...]
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """Which candidates count."""
+        if all(self.eligible):
+            return _unpadded(len(self.eligible))[0]
+        return torch.tensor([self.eligible], dtype=torch.bool)
 
     @cached_property
     def mentions(self) -> tuple[Tensor, Tensor]:
@@ -61,9 +67,8 @@ class Document:
         for place, word in enumerate(self._words):
             places.setdefault(word, []).append(place)
         self._places = {word: tuple(where) for word, where in places.items()}
-        stand_ins = vocabulary.rows(tuple(places))
-        self._anonymous = stand_ins[stand_ins < 0]
-        self._row = dict(zip(places, _borrowed(stand_ins, vocabulary).tolist(), strict=True))
+        self._pools = {UNKNOWN: vocabulary.unknown_rows, ENTITY: vocabulary.entity_rows}
+        self._row, self._lent = self._with_rows(places, {}, {UNKNOWN: 0, ENTITY: 0})
         self._rows = [self._row[word] for word in self._words]
 
     @cached_property
@@ -74,7 +79,7 @@ class Document:
     def asked(self, question: Sentence, candidates: tuple[str, ...] = ()) -> Asked:
         """A question about these candidates or, without any, about every word that may be proposed."""
         choices = self._given(candidates) if candidates else self._proposed
-        row = self._row | self._added(chain(question, choices.heads))
+        row, _ = self._with_rows((*question, *choices.heads), self._row, self._lent)
         question_rows = [row[word] for word in question]
         document, readable, start = self._beside(question_rows)
         mentioned, positions = choices.mentions
@@ -83,18 +88,27 @@ class Document:
             question=_words(question_rows),
             readable=readable,
             candidates=torch.tensor([[row[word] for word in choices.heads]], dtype=torch.int64),
-            eligible=torch.tensor([choices.eligible], dtype=torch.bool),
+            eligible=choices.mask,
             mentions=Mentions(mentioned, positions + start if start else positions),
             answers=NO_ANSWERS,
         )
         return Asked(batch, choices, start, start + len(self._rows))
 
-    def _added(self, words: Iterable[str]) -> dict[str, int]:
-        """Rows of the words that do not stand in the document. They borrow theirs behind those that do."""
-        added = tuple(dict.fromkeys(word for word in words if word not in self._row))
-        stand_ins = np.concatenate([self._anonymous, self._vocabulary.rows(added)])
-        rows = _borrowed(stand_ins, self._vocabulary)[len(self._anonymous) :]
-        return dict(zip(added, rows.tolist(), strict=True))
+    def _with_rows(
+        self, words: Iterable[str], known: Mapping[str, int], lent: Mapping[int, int]
+    ) -> tuple[dict[str, int], dict[int, int]]:
+        """Rows of these words, and how many are lent then. Words that are not known yet and have none of their own
+        borrow one, in order of appearance, behind those who borrowed before (`entities.borrowed`)."""
+        row, lent = dict[str, int](), dict(lent)
+        for word in words:
+            if word not in row:
+                number = known[word] if word in known else self._vocabulary.row(word)
+                if number < 0:
+                    pool, before = self._pools[number], lent[number]
+                    lent[number] += 1
+                    number = pool[before % len(pool)]
+                row[word] = number
+        return row, lent
 
     def _beside(self, question: list[int]) -> tuple[Words, Tensor, int]:
         """What is read as the document, where attention may go, and where the document proper begins."""
@@ -131,13 +145,13 @@ class Document:
         return tuple(sorted({start + offset for start in starts for offset in range(len(parts))}))
 
 
-def _borrowed(stand_ins: Numbers, vocabulary: Vocabulary) -> Numbers:
-    """Rows of distinct words in order of appearance."""
-    if not (stand_ins < 0).any():
-        return stand_ins
-    return borrowed(np.arange(len(stand_ins), dtype=np.int32), stand_ins, vocabulary)
-
-
 def _words(rows: list[int]) -> Words:
     """One sequence, which has no padding."""
-    return Words(torch.tensor([rows]), torch.ones((1, len(rows)), dtype=torch.bool), torch.tensor([len(rows)]))
+    return Words(torch.tensor([rows]), *_unpadded(len(rows)))
+
+
+@lru_cache(maxsize=1 << 10)
+def _unpadded(length: int) -> tuple[Tensor, Tensor]:
+    """Mask and length of every sequence that is so long; nobody changes them."""
+    with torch.inference_mode(False):
+        return torch.ones((1, length), dtype=torch.bool), torch.tensor([length])

@@ -58,6 +58,10 @@ class Vocabulary:
             known[[place for place, word in enumerate(words) if ENTITY_WORD.fullmatch(word)]] = ENTITY
         return known
 
+    def row(self, word: str) -> int:
+        """The same of a single word."""
+        return ENTITY if self.entities and ENTITY_WORD.fullmatch(word) else self._row.get(word, UNKNOWN)
+
     def save(self, path: Path) -> None:
         """Write vocabulary.txt."""
         anonymous = [f"<unknown {n}>" for n in range(self.unknown)] + [f"<entity {n}>" for n in range(self.entities)]

@@ -17,6 +17,7 @@ def pointer_sum(log_attention: Float[Tensor, "B T"], mentions: Mentions, candida
     batch = log_attention.shape[0]
     mentioned = log_attention.flatten()[mentions.positions]
     peak = torch.full((batch * candidates,), -torch.inf, dtype=mentioned.dtype, device=mentioned.device)
-    peak = peak.scatter_reduce(0, mentions.candidates, mentioned.detach(), "amax")
-    total = torch.zeros_like(peak).index_add(0, mentions.candidates, (mentioned - peak[mentions.candidates]).exp())
-    return (total.log() + peak).view(batch, candidates)
+    peak.scatter_reduce_(0, mentions.candidates, mentioned.detach(), "amax")
+    shares = (mentioned - peak.index_select(0, mentions.candidates)).exp_()
+    total = torch.zeros_like(peak).index_add_(0, mentions.candidates, shares)
+    return total.log().add_(peak).view(batch, candidates)
