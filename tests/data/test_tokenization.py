@@ -110,6 +110,11 @@ def test_words_with_spaces_stay_words(text: str) -> None:
     assert words(" ".join(found)) == found
 
 
+@given(st.lists(st.sampled_from(["cannot", "CANNOT", "Gonna", "XXXXX", "X", "9", "nt", "don", "Ana"])).map("".join))
+def test_a_word_by_itself_is_cut_as_one_with_a_space_behind_it(text: str) -> None:
+    assert words(text) == words(f"{text} ")
+
+
 @given(typography)
 def test_a_sentence_of_words_is_one_sentence(text: str) -> None:
     for sentence in sentences(text):

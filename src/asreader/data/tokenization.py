@@ -83,6 +83,7 @@ _TOKEN = re.compile(
     |\S""",
     re.VERBOSE,
 )
+_PLAIN_WORD = re.compile(rf"(?!{_FUSED})(?!.*{GAP})[A-Za-z0-9]+")
 _CONTRACTION = re.compile(rf"(.*?{_LETTER})(?:'?(n't)|('(?:s|m|d|ll|re|ve|n))(?:(-)(.+))?)", re.IGNORECASE)
 LONGEST_CUT = 100
 """Characters of a token that may hold a contraction; what is longer is no word of a language."""
@@ -92,7 +93,7 @@ _POINTS, _DASHES = re.compile(r"\.{3,}|\.(?:\s\.)+"), re.compile(r"-{3,4}")
 
 def words(text: str) -> Sentence:
     """The words of one sentence; entity marks and the gap stay whole."""
-    return tuple(_lexed(text))
+    return (text,) if _PLAIN_WORD.fullmatch(text) else tuple(_lexed(text))  # most candidates are a word already
 
 
 def sentences(text: str) -> tuple[Sentence, ...]:
