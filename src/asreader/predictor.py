@@ -207,7 +207,7 @@ class ReadDocument:
             batch = asked.batch.to(reader.device)
             states = self.states if self.states is not None else reader._network.read(batch.document)
             reading = reader._network.answer(states, batch)
-        shares = reading.at(reader.calibration.temperature).probabilities[0].tolist()
+            shares = reading.at(reader.calibration.temperature).probabilities[0].tolist()
         choices = tuple(
             Choice(surfaces.get(word, word), probability, places)
             for word, probability, places in zip(asked.choices.words, shares, asked.choices.places, strict=True)

@@ -120,12 +120,13 @@ def _step(weights: Ordered, room: Room, count: int, begins: bool) -> None:
         room.states[0] = 0.5
     else:
         room.states[0] = room.states[-1]  # whoever comes again has filled the room
+    new, recurrent = room.new, weights.recurrent
     for product, gates, reset, update, both, from_vector, before, after in room.steps[:count]:
         if begins:
             product.add_(weights.first)
             begins = False
         else:
-            product.baddbmm_(before, weights.recurrent)
+            product.baddbmm_(before, recurrent)
         gates.sigmoid_()
-        torch.lerp(from_vector, both, reset, out=room.new).sigmoid_()  # x + r y is r of the way from x to x + y
-        torch.lerp(room.new, before, update, out=after)
+        torch.lerp(from_vector, both, reset, out=new).sigmoid_()  # x + r y is r of the way from x to x + y
+        torch.lerp(new, before, update, out=after)
