@@ -45,10 +45,9 @@ class Shape:
     width: int
     chunks: int
     many: bool
-    scaled: int = (
-        0  # backward, the gradient is one for each sequence, with a scale for each step, which both directions
-    )
-    # of a reader share (1) or not (2)
+    # Backward, the gradient may be one for each sequence with a scale for each step: 1 if both directions of a reader
+    # share the scales, 2 if not, 0 if there is a gradient for each step.
+    scaled: int = 0
 
     @property
     def units(self) -> int:
@@ -100,7 +99,8 @@ def backward(
         sums = torch.empty(recurrences, shape.chunks, 4 * hidden, device=kept.device)
         scale = sums if scales is None else scales  # an address that is not looked at where there are none
         many: list[Tensor | int] = [gradient, scale, weights, lengths, kept, out, sums, steps, batch, shape.chunks]
-        shape = replace(shape, scaled=0 if scales is None else 3 - recurrences // len(scales))
+        scaled = 0 if scales is None else 2 if len(scales) == recurrences else 1
+        shape = replace(shape, scaled=scaled)
         _launch("gru_backward", shape, recurrences, many, kept.device)
         return out, sums[:, 0] if shape.chunks == 1 else sums.sum(dim=1)
     gradient = gradient if scales is None else to_states(scales, gradient)

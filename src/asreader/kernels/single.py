@@ -97,7 +97,7 @@ def _turns(weights: Ordered, table: nn.Embedding, rows: Int[Tensor, " T"], room:
     its step is made in the room or, of a long sequence, each distinct word only once."""
     if len(rows) <= STEPS:
         vectors = table(torch.stack([rows, rows.flip(0)])).to(weights.inputs.dtype)
-        brought = torch.bmm(vectors, weights.inputs)  # MKL makes a batch of products together only side by side
+        brought = torch.bmm(vectors, weights.inputs)  # straight into the room's strides took half as long again
         torch.add(brought, weights.biases, out=room.by_direction[:, : len(rows)])
         _step(weights, room, len(rows), begins=True)
         yield 0, len(rows)

@@ -113,7 +113,7 @@ class OwingAdam:
         from asreader.kernels import lazy_adam
         from asreader.kernels.biased import Ready
 
-        device, embedding = weights.embed.device, 1
+        device = weights.embed.device
         rates, factors = (torch.tensor(each, device=device) for each in (recipe.rates, recipe.factors))
         self._steps, self._recipe = moments.steps, recipe
         self._divisors = torch.zeros(len(rates), device=device)  # of the gradients that are owed; 0: nothing is
@@ -129,14 +129,14 @@ class OwingAdam:
             average=None if average is None else average.embed,
             keep=recipe.average,
         )
-        self.owed = [_owed(own, recipe.precision) for own in (weights.document, weights.question)]
-        owed = [tensor for own in self.owed for tensor in own.tensors()]
-        means = [None] * len(owed) if average is None else [*average.tensors()[embedding:]]
-        others = ([tensor.detach() for tensor in part.tensors()[embedding:]] for part in parts)
-        every = [lazy_adam.Stepping(*each) for each in zip(*others, means, owed, strict=True)]
-        self._stepping = every[:4], every[4:]
         both = weights.document, weights.question
+        self.owed = [_owed(own, recipe.precision) for own in both]
         self._ready = [Ready.room(own.inputs.detach(), own.recurrent.detach(), recipe.precision) for own in both]
+        of_encoders = ([tensor.detach() for tensor in part.tensors()[1:]] for part in parts)
+        owed = [tensor for own in self.owed for tensor in own.tensors()]
+        means = [None] * len(owed) if average is None else [*average.tensors()[1:]]
+        every = [lazy_adam.Stepping(*each) for each in zip(*of_encoders, means, owed, strict=True)]
+        self._stepping = every[:4], every[4:]
 
     def vectors(self, words: DistinctWords) -> Float[Tensor, "N W E_and_8"]:
         """Those that a batch is about to read, a one behind each, whatever their rows have missed."""
