@@ -13,22 +13,18 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from plain import reading_by_nn_gru
 
 from asreader.config import Config, DataSettings, TrainSettings
 from asreader.data import vocabulary
-from asreader.data.batching import Words
 from asreader.data.loading import load_store
 from asreader.data.resident import resident
 from asreader.data.store import Encoder, Store
-from asreader.kernels.gru import BidirectionalGRU
 from asreader.predictor import pick_device
 from asreader.readers import build
 from asreader.run import Run
@@ -55,27 +51,6 @@ def some(store: Store, number: int, folder: Path) -> Path:
     return folder
 
 
-@contextmanager
-def reading_by(precision: torch.dtype) -> Iterator[None]:
-    """nn.GRU over packed sequences, as it comes or in twice the precision, in the place of ours."""
-
-    def forward(self: BidirectionalGRU, source: nn.Embedding, words: Words) -> tuple[Tensor, Tensor]:
-        (gru,) = self.layers
-        vectors = source(words.rows).to(precision)
-        weights = {name: parameter.to(precision) for name, parameter in gru.named_parameters()}
-        packed = pack_padded_sequence(vectors, words.lengths, batch_first=True, enforce_sorted=False)
-        states, last = torch.func.functional_call(gru, weights, (packed,))
-        padded, _ = pad_packed_sequence(states, batch_first=True, total_length=words.rows.shape[1])
-        return padded.float(), torch.cat([*last], dim=-1).float()
-
-    ours, torch.backends.cudnn.allow_tf32 = BidirectionalGRU.forward, False
-    BidirectionalGRU.forward = forward  # type: ignore[method-assign,assignment]
-    try:
-        yield
-    finally:
-        BidirectionalGRU.forward = ours  # type: ignore[method-assign]
-
-
 def float32(store: Store, steps: int, size: int) -> dict[str, object]:
     """The first losses of a reader trained as one of a group, against those of readers that PyTorch's GRU reads for."""
     with tempfile.TemporaryDirectory() as name:
@@ -86,9 +61,9 @@ def float32(store: Store, steps: int, size: int) -> dict[str, object]:
         settings = Config(DataSettings(str(train), str(valid)), {"embedding": size, "hidden": size}, recipe)
         (run,) = train_together([settings], [folder / "together"])
         ours = losses(run, steps)
-        with reading_by(torch.float32):
+        with reading_by_nn_gru():
             plain = losses(loop.train(settings, folder / "plain"), steps)
-        with reading_by(torch.float64):
+        with reading_by_nn_gru(torch.float64):
             exact = losses(loop.train(settings, folder / "exact"), steps)
     return {
         "benchmark": "float32",
@@ -158,15 +133,17 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--size", type=int, default=384, help="of embeddings and states")
     parser.add_argument("--seconds", type=float, default=3.0, help="for each rate")
+    parser.add_argument("--only", choices=["float32", "answering"], help="one of the two figures")
     options = parser.parse_args()
     device = pick_device("auto")
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
     store = load_store(options.store)
-    for row in (
-        float32(store, options.steps, options.size),
-        answering(store, device, options.size, options.seconds),
-    ):
-        print(json.dumps({**row, "device": name}), flush=True)
+    figures: dict[str, Callable[[], dict[str, object]]] = {
+        "float32": lambda: float32(store, options.steps, options.size),
+        "answering": lambda: answering(store, device, options.size, options.seconds),
+    }
+    for figure in [options.only] if options.only else figures:
+        print(json.dumps({**figures[figure](), "device": name}), flush=True)
 
 
 if __name__ == "__main__":

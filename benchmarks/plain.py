@@ -1,0 +1,71 @@
+"""A reader trained with PyTorch's own GRU: PYTHONPATH=src python benchmarks/plain.py SETTINGS --seed 3 --out FOLDER
+
+Settings, batches, first weights and recipe are those of `asreader train`; but nn.GRU reads packed sequences, and PyTorch
+differentiates, clips and takes Adam's steps. What such readers answer after an epoch is what readers trained side by
+side have to answer too (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from asreader import config
+from asreader.data.batching import Words
+from asreader.kernels.gru import BidirectionalGRU, packed
+from asreader.training import loop
+
+
+@contextmanager
+def reading_by_nn_gru(precision: torch.dtype | None = None) -> Iterator[None]:
+    """nn.GRU in the place of ours, without TF32: as autocast has it, or in a precision of its own."""
+
+    def forward(self: BidirectionalGRU, source: nn.Embedding, words: Words) -> tuple[Tensor, Tensor]:
+        (gru,) = self.layers
+        assert isinstance(gru, nn.GRU)
+        if precision is None:
+            states, last = packed(gru, source(words.rows), words)
+        else:
+            states, last = packed(Cast(gru, precision), source(words.rows).to(precision), words)  # type: ignore[arg-type]
+        return states.float(), last.float()
+
+    ours, torch.backends.cudnn.allow_tf32 = BidirectionalGRU.forward, False
+    BidirectionalGRU.forward = forward  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        BidirectionalGRU.forward = ours  # type: ignore[method-assign]
+
+
+class Cast:
+    """A GRU whose weights are read in another precision; their gradients come back in their own."""
+
+    def __init__(self, gru: nn.GRU, precision: torch.dtype) -> None:
+        self.gru, self.precision = gru, precision
+
+    def __call__(self, sequences: PackedSequence) -> tuple[PackedSequence, Tensor]:
+        weights = {name: parameter.to(self.precision) for name, parameter in self.gru.named_parameters()}
+        states, last = torch.func.functional_call(self.gru, weights, (sequences,))
+        return states, last
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("settings", type=Path)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    settings = config.load(options.settings, [*options.set, f"train.seed={options.seed}"])
+    with reading_by_nn_gru():
+        loop.train(settings, options.out)
+
+
+if __name__ == "__main__":
+    main()
