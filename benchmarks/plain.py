@@ -1,6 +1,6 @@
 """A reader trained with PyTorch's own GRU: PYTHONPATH=src python benchmarks/plain.py SETTINGS --seed 3 --out FOLDER
 
-Settings, batches, first weights and recipe are those of `asreader train`; but nn.GRU reads packed sequences, and PyTorch
+Settings, batches, first weights and recipe are those of `asreader train`; but nn.GRU reads packed sequences and PyTorch
 differentiates, clips and takes Adam's steps. What such readers answer after an epoch is what readers trained side by
 side have to answer too (docs/performance.md).
 """
