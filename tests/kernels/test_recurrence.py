@@ -106,7 +106,7 @@ def assert_scaled(arguments: Given, way: ModuleType, tolerance: float) -> None:
 
 @pytest.mark.parametrize(
     ("recurrences", "steps", "batch", "hidden"),
-    [(2, 5, 3, 64), (4, 3, 17, 64), (2, 1, 1, 64), (2, 4, 2, 128)],
+    [(2, 5, 3, 64), (4, 3, 17, 64), (2, 1, 1, 64), (2, 4, 2, 128), (recurrence.FEW + 2, 3, 2, 64)],
 )
 def test_the_triton_kernel(recurrences: int, steps: int, batch: int, hidden: int) -> None:
     """On a CPU by Triton's interpreter, one program for each recurrence."""

@@ -13,6 +13,7 @@ All programs must run at the same time, so a launch has no more of them than the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,8 +44,27 @@ def _awaited(pointers, mask):
 
 
 @triton.jit
+def _exp(x):
+    """tl.exp raises 2 to the rounded product of x and log2(e); what rounding takes away is put back here."""
+    whole = x * LOG2E
+    rest = tl.fma(x, LOG2E, -whole) + x * LOG2E_REST
+    power = tl.exp2(whole)
+    return power + power * (rest * LN2)
+
+
+@triton.jit
+def _sigmoid(x):
+    # Nothing could be put back to infinity; what is no number stays none.
+    return 1 / (1 + _exp(tl.clamp(-x, -80.0, 80.0, propagate_nan=tl.PropagateNan.ALL)))
+
+
+@triton.jit
 def _tanh(x):
-    return 2 * tl.sigmoid(2 * x) - 1
+    """A series where x is small: there 2 sigmoid(2x) - 1, a difference of numbers near 1, has few bits left."""
+    near = tl.clamp(x, -0.6, 0.6)
+    s = near * near
+    near += near * s * (-0.33333298 + s * (0.13331915 + s * (-0.05378329 + s * (0.02079462 - 0.00589395 * s))))
+    return tl.where(tl.abs(x) < 0.6, near, 2 * _sigmoid(2 * x) - 1)
 
 
 @triton.jit
@@ -97,7 +117,7 @@ def _forward(
             reset = tl.dot(reset1, h1, reset, input_precision=PRECISION)
             update = tl.dot(update1, h1, update, input_precision=PRECISION)
             product = tl.dot(new1, h1, product, input_precision=PRECISION)
-        reset, update = tl.sigmoid(reset), tl.sigmoid(update)
+        reset, update = _sigmoid(reset), _sigmoid(update)
         new = _tanh(to_new + reset * product)
         state = tl.where(t < length, new + update * (state - new), state)
         here = states + (line + (2 * r + 1) * B) * H + unit[:, None]
@@ -302,3 +322,10 @@ def _missing(shape: tuple[int, ...], like: Tensor) -> Tensor:
     """Memory full of the pattern that is awaited to go."""
     integer = torch.int16 if like.dtype == torch.bfloat16 else torch.int32
     return torch.full(shape, -1, dtype=integer, device=like.device)
+
+
+LOG2E, LOG2E_REST, LN2 = (
+    tl.constexpr(1.44269502162933349609375),
+    tl.constexpr(1.925963033500011e-08),
+    tl.constexpr(math.log(2)),
+)

@@ -247,16 +247,17 @@ def _wholly(
     place = ((2 * n + direction) * B + b) * H + h
     tl.store(to_question + place, (share * mean).to(to_question.dtype.element_ty), mask=h < H)
     if direction == 0:
-        whole, supported = top + tl.log(total), best + tl.log(support)
-        tl.store(missed + example, whole - supported)
+        # Scores less the greatest one, and never a sum with it: it may be large, and would take their last bits away.
+        tl.store(missed + example, top - best + (tl.log(total) - tl.log(support)))
         for first in range(0, T, BLOCK):
             t = first + tl.arange(0, BLOCK)
             at, real = example * T + t, t < T
             score = tl.load(scores + at, mask=real, other=0)
             may = tl.load(readable + at, mask=real, other=0) != 0
             does = tl.load(answer_at + at, mask=real, other=0) != 0
-            own = tl.exp(tl.where(may, score - whole, LOWEST)) - tl.exp(tl.where(does, score - supported, LOWEST))
-            tl.store(to_scores + at, share * own, mask=real)
+            attention = tl.exp(tl.where(may, score - top, LOWEST)) / total
+            supporting = tl.exp(tl.where(does, score - best, LOWEST)) / support
+            tl.store(to_scores + at, share * (attention - supporting), mask=real)
 
 
 @triton.jit
