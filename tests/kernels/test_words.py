@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from asreader.kernels.words import NOTHING, Places, distinct, summed_plainly
+from asreader.kernels.words import NOTHING, Places, distinct, distinct_plainly, summed_plainly
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -28,6 +28,31 @@ def test_every_place_finds_its_word(seed: int, readers: int, batch: int, width: 
         line, rows = words.question.index[n].long(), question[n].T.int()
         assert torch.equal((words.rows[n][words.lines.index[n, 0].long()])[line] * (line > 0), rows)
         assert sorted(line[line > 0].tolist()) == list(range(1, int((rows > 0).sum()) + 1))
+
+
+@pytest.mark.parametrize(
+    ("readers", "batch", "width", "asked", "table", "scanned"),
+    [(1, 1, 1, 1, 3, 8192), (3, 4, 9, 5, 40, 16), (2, 32, 41, 11, 300, 64), (2, 3, 700, 2, 5000, 8192)],
+)
+def test_kernels_find_what_the_definition_finds(
+    monkeypatch: pytest.MonkeyPatch, readers: int, batch: int, width: int, asked: int, table: int, scanned: int
+) -> None:
+    numbering = pytest.importorskip("asreader.kernels.numbering")
+    monkeypatch.setattr(numbering, "SCANNED", scanned)
+    torch.manual_seed(table)
+    rows = torch.randint(0, table, (readers, batch, width + asked), dtype=torch.int32, device=DEVICE)
+    rows[torch.rand(rows.shape, device=DEVICE) < 0.3] = NOTHING
+    document, question = rows[..., :width], rows[..., width:]
+    sizes = table, min(table, batch * (width + asked)) + 2, batch * asked + 3
+    expected, found = (way(document, question, *sizes) for way in (distinct_plainly, numbering.distinct))
+    for one, other in [
+        (expected.rows, found.rows),
+        (expected.counts, found.counts),
+        *((getattr(expected, name).index, getattr(found, name).index) for name in ("document", "question", "lines")),
+        *((getattr(expected, name).empty, getattr(found, name).empty) for name in ("document", "question")),
+    ]:
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+    assert all(getattr(expected, name).room == getattr(found, name).room for name in ("document", "question", "lines"))
 
 
 def test_places_sorted_by_word() -> None:

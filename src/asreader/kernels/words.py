@@ -68,9 +68,8 @@ class Places:
         # Two radix passes instead of four: there are never so many distinct words in a batch.
         short = numbers.short() if self.room < 1 << 15 else numbers
         ordered = short.sort(dim=1, stable=True)
-        counts = torch.zeros(len(numbers), self.room, dtype=torch.int32, device=numbers.device)
-        counts.scatter_add_(1, numbers.long(), torch.ones_like(numbers))
-        ends = counts.cumsum(dim=1, dtype=torch.int32)
+        every = torch.arange(self.room, dtype=short.dtype, device=short.device).repeat(len(short), 1)
+        ends = torch.searchsorted(ordered.values, every, right=True, out_int32=True)
         empty = torch.zeros_like(ends[:, 0]) if self.empty is None else self.empty
         return Sorted(ordered.values, ordered.indices.int(), ends, empty)
 
@@ -106,6 +105,20 @@ def distinct(
 ) -> DistinctWords:
     """The words of batches over tables of `table` rows; no batch may have more than `room` different ones, nor
     questions of `lines` words or more."""
+    if document.device.type == "cuda":
+        try:
+            from asreader.kernels import numbering
+        except ImportError:  # Triton comes with PyTorch for GPUs, on most platforms
+            pass
+        else:
+            return numbering.distinct(document, question, table, room, lines)
+    return distinct_plainly(document, question, table, room, lines)
+
+
+def distinct_plainly(
+    document: Int[Tensor, "N B T"], question: Int[Tensor, "N B Q"], table: int, room: int, lines: int
+) -> DistinctWords:
+    """The definition of `distinct`."""
     parts = [rows.transpose(1, 2).contiguous() for rows in (document, question)]
     everything = torch.cat([rows.flatten(1) for rows in parts], dim=1).long()
     met = torch.zeros(len(everything), table, dtype=torch.int32, device=everything.device)
