@@ -14,7 +14,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from asreader import config
 from asreader.data.batching import Words
@@ -23,16 +22,13 @@ from asreader.training import loop
 
 
 @contextmanager
-def reading_by_nn_gru(precision: torch.dtype | None = None) -> Iterator[None]:
-    """nn.GRU in the place of ours, without TF32: as autocast has it, or in a precision of its own."""
+def reading_by_nn_gru() -> Iterator[None]:
+    """nn.GRU in the place of ours, without TF32."""
 
     def forward(self: BidirectionalGRU, source: nn.Embedding, words: Words) -> tuple[Tensor, Tensor]:
         (gru,) = self.layers
         assert isinstance(gru, nn.GRU)
-        if precision is None:
-            states, last = packed(gru, source(words.rows), words)
-        else:
-            states, last = packed(Cast(gru, precision), source(words.rows).to(precision), words)  # type: ignore[arg-type]
+        states, last = packed(gru, source(words.rows), words)
         return states.float(), last.float()
 
     ours, torch.backends.cudnn.allow_tf32 = BidirectionalGRU.forward, False
@@ -41,18 +37,6 @@ def reading_by_nn_gru(precision: torch.dtype | None = None) -> Iterator[None]:
         yield
     finally:
         BidirectionalGRU.forward = ours  # type: ignore[method-assign]
-
-
-class Cast:
-    """A GRU whose weights are read in another precision; their gradients come back in their own."""
-
-    def __init__(self, gru: nn.GRU, precision: torch.dtype) -> None:
-        self.gru, self.precision = gru, precision
-
-    def __call__(self, sequences: PackedSequence) -> tuple[PackedSequence, Tensor]:
-        weights = {name: parameter.to(self.precision) for name, parameter in self.gru.named_parameters()}
-        states, last = torch.func.functional_call(self.gru, weights, (sequences,))
-        return states, last
 
 
 def main() -> None:
