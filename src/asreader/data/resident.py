@@ -74,7 +74,7 @@ class ReadersBatch:
     candidate_at: Int[Tensor, "N B T"]  # whose mention stands there, or NOBODY
     answers: Int[Tensor, "N B"]
     counted: Bool[Tensor, "N B"]  # False: a place that a short batch leaves empty, an answer without support
-    proper: Bool[Tensor, "N B T"] | None = None  # where the document itself stands, if the question is beside it
+    proper: Bool[Tensor, "N B T"] | None = None  # where the document itself stands; None: up to its length
 
     @cached_property
     def readable(self) -> Bool[Tensor, "N B T"]:
@@ -145,6 +145,12 @@ class Resident:
 
         With keys some candidates are strange, if the data was held to make them so.
         """
+        simple = (keys is None or self.strangers is None) and self.beside is None
+        if numbers.device.type == "cuda" and simple:
+            try:
+                return self._batch_by_kernel(numbers, sizes, widths, dealt)
+            except ImportError:  # Triton comes with PyTorch for GPUs, on most platforms
+                pass
         numbers = numbers.long()
         lengths, asked = self.documents.lengths[numbers], self.questions.lengths[numbers]
         place, real = _places(self.documents.starts[numbers], lengths, widths.document, len(self.documents.rows))
@@ -176,6 +182,30 @@ class Resident:
             answers=self.answers[numbers],
             counted=present & self.supported[numbers],
             proper=proper,
+        )
+
+    def _batch_by_kernel(
+        self,
+        numbers: Int[Tensor, "N B"],
+        sizes: Int[Tensor, " N"],
+        widths: Widths,
+        dealt: Int[Tensor, "N anonymous"] | None,
+    ) -> ReadersBatch:
+        """The same of data in which nothing is strange and questions stand apart, as one launch."""
+        from asreader.kernels.gathering import gathered
+
+        columns = self.candidate_at, self.answers, self.supported
+        flat = self.documents, self.questions
+        found = gathered(*flat, columns, numbers, sizes, (widths.document, widths.question), dealt)
+        return ReadersBatch(
+            document=found.document,
+            document_lengths=found.document_lengths,
+            question=found.question,
+            question_lengths=found.question_lengths,
+            candidate_at=found.candidate_at,
+            answers=found.answers,
+            counted=found.counted,
+            proper=found.readable,
         )
 
 

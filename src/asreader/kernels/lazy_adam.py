@@ -189,7 +189,8 @@ def _caught_up(
         m *= B1
         root *= ROOT2
         pace, larger = _pace(paces, most, last + further + 1)
-        weight -= rate * pace * m / (root * larger + EPS)
+        inverse = tl.rsqrt(root * larger + EPS)  # its square takes a third of what a quotient does
+        weight -= rate * pace * m * (inverse * inverse)
         if KEEP > 0:
             mean += _share(last + further + 1, KEEP) * (weight - mean)
     if KEEP > 0:  # the shares of all further steps, multiplied, are this quotient

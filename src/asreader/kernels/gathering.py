@@ -1,0 +1,109 @@
+"""a data set on a device, numbers of examples -> batches of N readers, in one launch (Triton).
+
+`data/resident` defines what a batch is. There it is some thirty launches, beside the step before it, whose work they
+interrupt.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, PADDING_ROW
+
+if TYPE_CHECKING:
+    from asreader.data.resident import FlatWords
+
+BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What a batch is made of."""
+
+    document: Int[Tensor, "N B T"]
+    question: Int[Tensor, "N B Q"]
+    candidate_at: Int[Tensor, "N B T"]
+    readable: Bool[Tensor, "N B T"]
+    document_lengths: Int[Tensor, "N B"]
+    question_lengths: Int[Tensor, "N B"]
+    answers: Int[Tensor, "N B"]
+    counted: Bool[Tensor, "N B"]
+
+
+def gathered(
+    documents: FlatWords,
+    questions: FlatWords,
+    columns: tuple[Tensor, Tensor, Tensor],  # candidates at all words of documents; answers; whether they are supported
+    numbers: Int[Tensor, "N B"],
+    sizes: Int[Tensor, " N"],
+    widths: tuple[int, int],
+    dealt: Int[Tensor, "N anonymous"] | None,
+) -> Gathered:
+    """Examples as `Resident.batch` gathers them where nothing is strange and no question beside its document."""
+    (readers, batch), (steps, asked), device = numbers.shape, widths, numbers.device
+    candidate_at, answers, supported = columns
+    shapes = [(steps,), (asked,), (steps,), (steps,), (), (), (), ()]
+    kinds = [like.dtype for like in (documents.rows, questions.rows, candidate_at)]
+    kinds += [torch.bool, documents.lengths.dtype, questions.lengths.dtype, answers.dtype, torch.bool]
+    made = Gathered(
+        *(
+            torch.empty(readers, batch, *shape, dtype=kind, device=device)
+            for shape, kind in zip(shapes, kinds, strict=True)
+        )
+    )
+    anonymous = numbers if dealt is None else dealt.contiguous()
+    _gather[(batch, readers)](
+        documents.rows, documents.starts, documents.lengths, questions.rows, questions.starts, questions.lengths,
+        candidate_at, answers, supported.view(torch.uint8), numbers.contiguous(), sizes.contiguous(), anonymous,
+        made.document, made.question, made.candidate_at, made.readable.view(torch.uint8), made.document_lengths,
+        made.question_lengths, made.answers, made.counted.view(torch.uint8), steps, asked,
+        0 if dealt is None else dealt.shape[1], BLOCK=BLOCK,
+    )  # fmt: skip
+    return made
+
+
+@triton.jit
+def _dealt_anew(row, dealt, n, anonymous):
+    number = row - FIRST
+    return tl.load(dealt + n * anonymous + number, mask=(number >= 0) & (number < anonymous), other=row)
+
+
+@triton.jit
+def _gather(
+    documents, starts, lengths, questions, asked_starts, asked_lengths, candidates, answers, supported, numbers, sizes,
+    dealt, document, question, candidate_at, readable, document_lengths, question_lengths, answer, counted, T, Q,
+    anonymous, BLOCK: tl.constexpr,
+):  # fmt: skip
+    b, n, batch = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.num_programs(0)
+    here = n * batch + b
+    example = tl.load(numbers + here).to(tl.int64)
+    start, length = tl.load(starts + example), tl.load(lengths + example)
+    asked_start, asked_length = tl.load(asked_starts + example), tl.load(asked_lengths + example)
+    for first in range(0, T, BLOCK):
+        t = first + tl.arange(0, BLOCK)
+        real, to = t < length, here * T + t
+        row = tl.load(documents + start + t, mask=real & (t < T), other=PADDING)
+        tl.store(document + to, _dealt_anew(row, dealt, n, anonymous), mask=t < T)
+        tl.store(candidate_at + to, tl.load(candidates + start + t, mask=real & (t < T), other=-1), mask=t < T)
+        tl.store(readable + to, real.to(tl.uint8), mask=t < T)
+    for first in range(0, Q, BLOCK):
+        t = first + tl.arange(0, BLOCK)
+        row = tl.load(questions + asked_start + t, mask=(t < asked_length) & (t < Q), other=PADDING)
+        tl.store(question + here * Q + t, _dealt_anew(row, dealt, n, anonymous), mask=t < Q)
+    tl.store(document_lengths + here, length)
+    tl.store(question_lengths + here, asked_length)
+    tl.store(answer + here, tl.load(answers + example))
+    present = b < tl.load(sizes + n)
+    tl.store(counted + here, tl.where(present, tl.load(supported + example), 0).to(tl.uint8))
+
+
+FIRST, PADDING = tl.constexpr(FIRST_ANONYMOUS_ROW), tl.constexpr(PADDING_ROW)
