@@ -81,10 +81,10 @@ def places_with_values(
     # Part of something wider, as the recurrence hands it over.
     values = torch.randn(4, places, columns + 8, device=DEVICE, dtype=precision)[..., 8:]
     values *= (document.flatten(1) != NOTHING).repeat_interleave(2, dim=0)[..., None]
-    expected = torch.zeros(2, words + 3, 2, columns, device=DEVICE)
+    expected = torch.zeros(2, words + 3, 2, columns, dtype=torch.float64, device=DEVICE)
     for r in range(4):
-        expected[r // 2, :, r % 2].index_add_(0, where.index[r // 2].flatten(), values[r].float())
-    return values, where, expected
+        expected[r // 2, :, r % 2].index_add_(0, where.index[r // 2].flatten(), values[r].double())
+    return values, where, expected.float()
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16] if DEVICE.type == "cuda" else [torch.float32])
