@@ -24,15 +24,18 @@ SENTENCES, CANDIDATES = 20, 10
 DOCUMENT_WORDS, QUESTION_WORDS = 433, 28
 ALONE_WORDS = 450
 """Words of the document that single questions are asked about."""
+FURTHER = 500
+"""Questions on it, each other words."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """Questions to read in batches, and one to ask alone."""
+    """Questions to read in batches, one to ask alone, and the words of others on its document."""
 
     store: Store
     vocabulary: Vocabulary
     alone: Example
+    further: tuple[tuple[str, ...], ...]
 
 
 def material(questions: int, seed: int = 0, words: int = VOCABULARY) -> Material:
@@ -46,7 +49,9 @@ def material(questions: int, seed: int = 0, words: int = VOCABULARY) -> Material
     asked = _lengths(generator, questions, QUESTION_WORDS, 0.55, (5, 60))
     texts = zip(drawn, [ALONE_WORDS, *lengths], [QUESTION_WORDS, *asked], strict=True)
     alone, *rest = _examples(generator, names, texts)
-    return Material(encode(rest), Vocabulary(names, unknown=100), alone)
+    asked_next = generator.choice(words, (FURTHER, QUESTION_WORDS), p=commonness / commonness.sum())
+    further = tuple((GAP, *(names[word] for word in question[1:])) for question in asked_next)
+    return Material(encode(rest), Vocabulary(names, unknown=100), alone, further)
 
 
 def _lengths(
