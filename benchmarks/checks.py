@@ -128,7 +128,7 @@ def answering(store: Store, device: torch.device, size: int, seconds: float) -> 
     def in_large_batches() -> None:
         for numbers in whole:
             sizes, widths = torch.full((1,), LARGE, device=device), data.widths(numbers)
-            batch = data.batch(torch.from_numpy(numbers).to(device), sizes, widths)
+            batch = stacked.gathered(data, torch.from_numpy(numbers).to(device), sizes, widths)
             stacked.log_attention(weights, batch, widths, precision)
 
     return {

@@ -193,25 +193,38 @@ def test_the_gpu_table_is_the_recorded_one() -> None:
         figures = f"{row['ms_per_step']:.2f} | {row['seconds_per_reader_and_epoch']:.2f}"
         assert f"| {figures} | {row['peak_GB']:.2f} GB | {row['reserved_GB']:.2f} GB | {row['commit']} |" in text
     (plain,) = (row for row in rows if row["benchmark"] == "plain-epoch")
-    *_, many = (row for row in rows if row["benchmark"] == "together-epoch")
     *_, trained = (row for row in rows if row["benchmark"] == "accuracy")
     *_, exact = (row for row in rows if row["benchmark"] == "float32")
     *_, on_all, on_official = (row for row in rows if row["benchmark"] == "answering")
     last = [after[-1] for after in trained["accuracies"]]
     assert f"({trained['commit']}) by `configs/cbt-ne.toml` answer {statistics.mean(last):.4f} of" in text
     assert f"standard deviation {statistics.stdev(last):.4f};" in text and f"took {trained['seconds']} s" in text
-    assert f"by at most {exact['greatest_difference']:.7f} ({exact['commit']}" in text
+    for kind, name in (
+        ("accuracy-plain", "plain, seeds 1 to 4"),
+        ("accuracy-beside-plain", "side by side, seeds 1 to 8"),
+    ):
+        *_, row = (row for row in rows if row["benchmark"] == kind)
+        columns = [*zip(*row["accuracies"], strict=True)]
+        shown = [statistics.mean(column) for column in columns] + [statistics.stdev(columns[-1])]
+        assert f"| {name} | " + " | ".join(f"{share:.4f}" for share in shown) + " |" in text
+        assert f"({row['commit']})" in text
+    *_, whole = (row for row in rows if row["benchmark"] == "accuracy-one-epoch")
+    mean, deviation = statistics.mean(whole["accuracies"]), statistics.stdev(whole["accuracies"])
+    assert (
+        f"({whole['commit']}) eight readers answer {mean:.4f} after the whole epoch, deviation {deviation:.4f}" in text
+    )
+    for key in ("greatest_differences", "nn_GRU_from_itself_nudged"):
+        shown = [np.format_float_positional(own, precision=2, fractional=False) for own in exact[key]]
+        assert f"{shown[0]}, {shown[1]} and {shown[2]}" in text
+    assert f"({exact['commit']}," in text
     assert f"{on_all['questions_per_second']:,} questions a second" in text
     assert f"{on_official['questions_per_second']:,} of the" in text
-    assert f"{plain['ms_per_step']} ms a step" in text and f"answers {plain['accuracy']} of" in text
-    assert f"{statistics.mean(many['accuracy_after_one_epoch']):.3f} on average" in text
-    assert f"deviation {statistics.stdev(many['accuracy_after_one_epoch']):.3f}" in text
+    assert f"{plain['ms_per_step']} ms a step" in text
     for count, words in ((1, "{:.0f} times as fast"), (16, "sixteen together {:.0f} times each")):
         factor = plain["ms_per_step"] / newest["ne", count]["ms_per_step"] * count
         assert words.format(factor) in text
     (real,) = (row for row in rows if row["benchmark"] == "together-training")
     assert f"took {real['seconds']} s" in text
-    assert f"{real['accuracy_after_each_half_epoch'][-1]:.4f} on average" in text
 
 
 def test_a_timeline_tells_what_ran_when_and_when_nothing_did(monkeypatch: pytest.MonkeyPatch) -> None:

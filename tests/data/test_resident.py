@@ -194,26 +194,3 @@ def _always(data: Resident, words: Vocabulary) -> set[int]:
     counts = Counter([*data.documents.rows.tolist(), *data.questions.rows.tolist()])
     commonest = sorted(range(words.size), key=lambda row: (-counts[row], row))[:12]
     return {*commonest, 0, *words.unknown_rows, *words.entity_rows}
-
-
-@pytest.mark.parametrize("redrawn_rows", [True, False])
-def test_one_launch_gathers_what_many_do(monkeypatch: pytest.MonkeyPatch, redrawn_rows: bool) -> None:
-    gathering = pytest.importorskip("asreader.kernels.gathering")
-    monkeypatch.setattr(gathering, "BLOCK", 16)  # so that documents are several blocks
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    store = encode([*stories(9, 5)])
-    words = build(store.counts(), min_count=3, unknown=6)
-    data = resident(store, words, device=device)
-    numbers, sizes = np.array([[0, 1, 8, 3], [6, 5, 6, 6]]), torch.tensor([4, 2], device=device)
-    tables = np.stack([dealt(words, np.random.default_rng(seed)) for seed in (1, 2)]) if redrawn_rows else None
-    order = torch.from_numpy(numbers).to(device), sizes, data.widths(numbers)
-    table = None if tables is None else torch.from_numpy(tables).to(device)
-    found = data._batch_by_kernel(*order, table)
-    cpu = resident(store, words, device=CPU)
-    expected = cpu.batch(*(part.cpu() for part in order[:2]), order[2], None if table is None else table.cpu())
-    for name in ("document", "question", "candidate_at", "document_lengths", "question_lengths", "answers", "counted"):
-        torch.testing.assert_close(getattr(found, name).cpu(), getattr(expected, name), rtol=0, atol=0)
-    assert torch.equal(found.readable.cpu(), expected.readable) and torch.equal(
-        found.answer_at.cpu(), expected.answer_at
-    )
-    assert found.document.unique().numel() > words.unknown  # not all the same

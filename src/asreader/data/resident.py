@@ -145,12 +145,6 @@ class Resident:
 
         With keys some candidates are strange, if the data was held to make them so.
         """
-        simple = (keys is None or self.strangers is None) and self.beside is None
-        if numbers.device.type == "cuda" and simple:
-            try:
-                return self._batch_by_kernel(numbers, sizes, widths, dealt)
-            except ImportError:  # Triton comes with PyTorch for GPUs, on most platforms
-                pass
         numbers = numbers.long()
         lengths, asked = self.documents.lengths[numbers], self.questions.lengths[numbers]
         place, real = _places(self.documents.starts[numbers], lengths, widths.document, len(self.documents.rows))
@@ -182,30 +176,6 @@ class Resident:
             answers=self.answers[numbers],
             counted=present & self.supported[numbers],
             proper=proper,
-        )
-
-    def _batch_by_kernel(
-        self,
-        numbers: Int[Tensor, "N B"],
-        sizes: Int[Tensor, " N"],
-        widths: Widths,
-        dealt: Int[Tensor, "N anonymous"] | None,
-    ) -> ReadersBatch:
-        """The same of data in which nothing is strange and questions stand apart, as one launch."""
-        from asreader.kernels.gathering import gathered
-
-        columns = self.candidate_at, self.answers, self.supported
-        flat = self.documents, self.questions
-        found = gathered(*flat, columns, numbers, sizes, (widths.document, widths.question), dealt)
-        return ReadersBatch(
-            document=found.document,
-            document_lengths=found.document_lengths,
-            question=found.question,
-            question_lengths=found.question_lengths,
-            candidate_at=found.candidate_at,
-            answers=found.answers,
-            counted=found.counted,
-            proper=found.readable,
         )
 
 

@@ -1,72 +1,56 @@
 """a data set on a device, numbers of examples -> batches of N readers, in one launch (Triton).
 
-`data/resident` defines what a batch is. There it is some thirty launches, beside the step before it, whose work they
-interrupt.
+`data/resident` defines what a batch is. There it is some thirty launches, which run beside the step before it and are
+in its way.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import torch
 import triton
 import triton.language as tl
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
 
+from asreader.data.resident import ReadersBatch, Resident, Widths
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, PADDING_ROW
-
-if TYPE_CHECKING:
-    from asreader.data.resident import FlatWords
 
 BLOCK = 512
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """What a batch is made of."""
-
-    document: Int[Tensor, "N B T"]
-    question: Int[Tensor, "N B Q"]
-    candidate_at: Int[Tensor, "N B T"]
-    readable: Bool[Tensor, "N B T"]
-    document_lengths: Int[Tensor, "N B"]
-    question_lengths: Int[Tensor, "N B"]
-    answers: Int[Tensor, "N B"]
-    counted: Bool[Tensor, "N B"]
-
-
-def gathered(
-    documents: FlatWords,
-    questions: FlatWords,
-    columns: tuple[Tensor, Tensor, Tensor],  # candidates at all words of documents; answers; whether they are supported
+def batch(
+    data: Resident,
     numbers: Int[Tensor, "N B"],
     sizes: Int[Tensor, " N"],
-    widths: tuple[int, int],
-    dealt: Int[Tensor, "N anonymous"] | None,
-) -> Gathered:
-    """Examples as `Resident.batch` gathers them where nothing is strange and no question beside its document."""
-    (readers, batch), (steps, asked), device = numbers.shape, widths, numbers.device
-    candidate_at, answers, supported = columns
-    shapes = [(steps,), (asked,), (steps,), (steps,), (), (), (), ()]
-    kinds = [like.dtype for like in (documents.rows, questions.rows, candidate_at)]
-    kinds += [torch.bool, documents.lengths.dtype, questions.lengths.dtype, answers.dtype, torch.bool]
-    made = Gathered(
+    widths: Widths,
+    dealt: Int[Tensor, "N anonymous"] | None = None,
+) -> ReadersBatch:
+    """What `Resident.batch` gathers of data in which nothing is strange and questions stand apart."""
+    (readers, examples), device, documents, questions = numbers.shape, numbers.device, data.documents, data.questions
+    width, asked = widths.document, widths.question
+    made = ReadersBatch(
         *(
-            torch.empty(readers, batch, *shape, dtype=kind, device=device)
-            for shape, kind in zip(shapes, kinds, strict=True)
+            torch.empty(readers, examples, *shape, dtype=kind, device=device)
+            for shape, kind in [
+                ((width,), documents.rows.dtype),
+                ((), documents.lengths.dtype),
+                ((asked,), questions.rows.dtype),
+                ((), questions.lengths.dtype),
+                ((width,), data.candidate_at.dtype),
+                ((), data.answers.dtype),
+                ((), torch.bool),
+                ((width,), torch.bool),
+            ]
         )
     )
-    anonymous = numbers if dealt is None else dealt.contiguous()
-    _gather[(batch, readers)](
+    _gather[(examples, readers)](
         documents.rows, documents.starts, documents.lengths, questions.rows, questions.starts, questions.lengths,
-        candidate_at, answers, supported.view(torch.uint8), numbers.contiguous(), sizes.contiguous(), anonymous,
-        made.document, made.question, made.candidate_at, made.readable.view(torch.uint8), made.document_lengths,
-        made.question_lengths, made.answers, made.counted.view(torch.uint8), steps, asked,
-        0 if dealt is None else dealt.shape[1], BLOCK=BLOCK,
+        data.candidate_at, data.answers, data.supported.view(torch.uint8), numbers.contiguous(), sizes.contiguous(),
+        numbers if dealt is None else dealt.contiguous(), made.document, made.question, made.candidate_at,
+        made.readable.view(torch.uint8), made.document_lengths, made.question_lengths, made.answers,
+        made.counted.view(torch.uint8), width, asked, 0 if dealt is None else dealt.shape[1], BLOCK=BLOCK,
     )  # fmt: skip
     return made
 

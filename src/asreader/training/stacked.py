@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from asreader.data.resident import ReadersBatch, Widths
+from asreader.data.resident import ReadersBatch, Resident, Widths
 from asreader.kernels import recurrence
 from asreader.kernels.dropout import dropped
 from asreader.kernels.words import DistinctWords, Places, distinct
@@ -89,6 +89,25 @@ class Stack:
     def learnable(self) -> Stack:
         """The same memory, with gradients wanted."""
         return Stack.of([tensor.detach().requires_grad_() for tensor in self.tensors()])
+
+
+def gathered(
+    data: Resident,
+    numbers: Int[Tensor, "N B"],
+    sizes: Int[Tensor, " N"],
+    widths: Widths,
+    dealt: Int[Tensor, "N anonymous"] | None = None,
+    keys: Int[Tensor, " N"] | None = None,
+) -> ReadersBatch:
+    """A batch for each reader, by a kernel where there is one for such data."""
+    if numbers.device.type == "cuda" and data.beside is None and (keys is None or data.strangers is None):
+        try:
+            from asreader.kernels import gathering
+        except ImportError:  # Triton comes with PyTorch for GPUs, on most platforms
+            pass
+        else:
+            return gathering.batch(data, numbers, sizes, widths, dealt)
+    return data.batch(numbers, sizes, widths, dealt, keys)
 
 
 def vectors(weights: Stack, words: DistinctWords) -> Float[Tensor, "N W E"]:

@@ -74,7 +74,7 @@ class Examiner:
             same = torch.from_numpy(whole).to(device).expand(weights.readers, -1)
             sizes = torch.full((weights.readers,), len(numbers), device=device)
             widths = self.data.widths(whole)
-            batch = self.data.batch(same, sizes, widths)
+            batch = stacked.gathered(self.data, same, sizes, widths)
             reading = self._reading(weights, batch, widths)
             found = reading.probabilities.unflatten(0, same.shape)[:, : len(numbers)]
             own = reading.log_probabilities.gather(1, batch.answers.flatten().long().clamp(min=0)[:, None])

@@ -127,7 +127,7 @@ class Step:
     def _prepare(self, order: Int[Tensor, "N columns"], widths: Widths) -> Prepared:
         numbers, sizes_and_keys, dealt = order.clone().tensor_split([self._batch, self._batch + 2], dim=1)
         sizes, keys = sizes_and_keys.unbind(dim=1)
-        batch = self._data.batch(numbers, sizes, widths, dealt, keys)
+        batch = stacked.gathered(self._data, numbers, sizes, widths, dealt, keys)
         words = distinct(batch.document, batch.question, self._weights.embed.shape[1], widths.words, widths.lines)
         prepared = Prepared(batch, words, numbers, keys)
         prepared.complete()
