@@ -130,7 +130,8 @@ def test_the_tables_of_performance_are_the_recorded_ones() -> None:
     text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     shown = [row for row in rows() if "CPU" in str(row["device"])]
     assert {row["benchmark"] for row in shown} == {"train", "answer"}
-    for row in shown:
+    newest = {(row["benchmark"], row["hidden"]): row for row in shown}
+    for row in newest.values():
         end = f"**{row['ratio']}** | {row['device']} | {row['commit']} | {row['date']} |"
         if row["benchmark"] == "train":
             figures = (
