@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from asreader.kernels.single import MET, ROWS, STEPS, Ordered, last, ordered, whole
+from asreader.kernels.single import STEPS, Ordered, last, ordered, whole
 
 LENGTHS = (3, STEPS, STEPS + 1, 1, 3 * STEPS, 5)
 
@@ -75,37 +75,3 @@ def test_who_fails_leaves_the_others_their_rooms() -> None:
     with pytest.raises(IndexError):
         last(known, table, rows + 30)
     assert torch.equal(last(known, table, rows), before)
-
-
-@torch.no_grad()
-def test_words_met_before_are_forgotten_when_the_table_changes() -> None:
-    known, table, rows = weights(), nn.Embedding(30, 8), torch.tensor([4, 4, 7])
-    before = last(known, table, rows)
-    table.weight[4] += 1
-    changed = last(known, table, rows)
-    assert torch.equal(changed, last(weights(), table, rows)) and not torch.equal(changed, before)
-    table.weight = nn.Parameter(torch.randn(30, 8))
-    assert torch.equal(last(known, table, rows), last(weights(), table, rows))
-    with torch.inference_mode():  # nobody counts how often such a table changes
-        table.weight = nn.Parameter(torch.randn(30, 8))
-        for _ in range(2):
-            table.weight[7] += 1
-            assert torch.equal(last(known, table, rows), last(weights(), table, rows))
-
-
-@torch.no_grad()
-def test_a_room_keeps_only_so_many_words() -> None:
-    known, table = weights(), nn.Embedding(3 * MET, 8)
-    for rows in torch.randint(0, 3 * MET, (60, STEPS)):
-        assert torch.equal(last(known, table, rows), last(weights(), table, rows))
-        assert len(known.rooms[0].met) <= MET
-
-
-@torch.no_grad()
-def test_only_new_words_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
-    known, table, counts = weights(), nn.Embedding(30, 8), []
-    product = torch.bmm
-    monkeypatch.setattr(torch, "bmm", lambda one, other: counts.append(one.shape[1]) or product(one, other))
-    for rows in ([1, 2, 3, 4, 5, 1], [5, 1, 2], [6, 5], [6]):
-        last(known, table, torch.tensor(rows))
-    assert counts == [5, ROWS]

@@ -16,10 +16,6 @@ from torch import Tensor, nn
 
 STEPS = 96
 """Steps that a room has. A sequence of more words takes several turns, and looks for words that come again."""
-MET = 2048
-"""Words of which a room keeps what they bring to a step: questions are made of few words that come again and again."""
-ROWS = 4
-"""Of fewer vectors MKL makes products in another order. So a word brings the same bits, whatever came with it."""
 
 
 class Room:
@@ -32,23 +28,11 @@ class Room:
             self.from_vectors = like.new_empty(STEPS, 2, 1, hidden)
             self.states = like.new_empty(STEPS + 1, 2, 1, hidden)
             self.new = like.new_empty(2, 1, hidden)
-            self.lines = self.products.view(-1, gates)
-            self.brought = like.new_empty(2 * (MET + ROWS), gates)  # of a word forward, and backward
-            self.by_direction = self.brought.view(-1, 2, gates).transpose(0, 1)
+            self.by_direction = self.products[:, :, 0].transpose(0, 1)
             self.to_new = self.products[..., 2 * hidden :]
             parts = (self.products, self.products[..., : 2 * hidden], *self.products.split(hidden, dim=-1))
             apart = (*parts, self.from_vectors, self.states[:-1], self.states[1:])
             self.steps = [*zip(*(part.unbind() for part in apart), strict=True)]
-        self.met: dict[int, int] = {}  # row of the table -> place in `brought`
-        self.table: Tensor | None = None  # held, so that nothing else can come to lie at its address
-        self.version = 0
-
-    def forget_other(self, table: Tensor) -> None:
-        """What was met elsewhere, or before the table was changed; changes are seen as `kept` sees them."""
-        counted, known = not table.is_inference(), self.table is not None and self.table.data_ptr() == table.data_ptr()
-        if not (counted and known and self.version == table._version):
-            self.met.clear()
-            self.table, self.version = table.detach(), table._version if counted else 0
 
 
 @dataclass(frozen=True)
@@ -110,9 +94,11 @@ def last(weights: Ordered, table: nn.Embedding, rows: Int[Tensor, " T"]) -> Floa
 
 def _turns(weights: Ordered, table: nn.Embedding, rows: Int[Tensor, " T"], room: Room) -> Iterator[tuple[int, int]]:
     """Reads as many words as the room has steps, and says which, until there are none left. What each word brings to
-    its step is looked up in the room or, of a long sequence, made for each distinct word."""
+    its step is made in the room or, of a long sequence, each distinct word only once."""
     if len(rows) <= STEPS:
-        _bring(weights, table, rows.tolist(), room)
+        vectors = table(torch.stack([rows, rows.flip(0)])).to(weights.inputs.dtype)
+        brought = torch.bmm(vectors, weights.inputs)  # straight into the room's strides took half as long again
+        torch.add(brought, weights.biases, out=room.by_direction[:, : len(rows)])
         _step(weights, room, len(rows), begins=True)
         yield 0, len(rows)
         return
@@ -125,24 +111,6 @@ def _turns(weights: Ordered, table: nn.Embedding, rows: Int[Tensor, " T"], room:
         torch.index_select(brought, 0, now.flatten(), out=room.products[: len(now)].view(-1, brought.shape[1]))
         _step(weights, room, len(now), begins=start == 0)
         yield start, start + len(now)
-
-
-def _bring(weights: Ordered, table: nn.Embedding, rows: list[int], room: Room) -> None:
-    """What each word brings to its step, forward and backward; only words that were not met before are multiplied."""
-    room.forget_other(table.weight)
-    if len(room.met) + len(rows) > MET:
-        room.met.clear()
-    met = room.met
-    if new := [row for row in dict.fromkeys(rows) if row not in met]:
-        several = torch.tensor(new + new[:1] * (ROWS - len(new)))
-        vectors = torch.embedding(table.weight, several).to(weights.inputs.dtype).expand(2, -1, -1)
-        own, first = torch.bmm(vectors, weights.inputs), len(met)
-        # The next words write over what there is too much.
-        torch.add(own, weights.biases, out=room.by_direction[:, first : first + len(several)])
-        met.update(zip(new, range(first, first + len(new)), strict=True))
-    index = [2 * met[row] for row in rows for _ in range(2)]
-    index[1::2] = [place + 1 for place in reversed(index[::2])]
-    torch.index_select(room.brought, 0, torch.tensor(index), out=room.lines[: len(index)])
 
 
 def _step(weights: Ordered, room: Room, count: int, begins: bool) -> None:
