@@ -14,7 +14,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from asreader import readers
+from asreader import config, readers
 from asreader.benchmark.material import ALONE_WORDS, CANDIDATES, QUESTION_WORDS, Material, material
 from asreader.benchmark.timing import Times, Way, alternate, device_name
 from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick, answers
@@ -24,6 +24,7 @@ from asreader.data.batching import Batcher
 from asreader.data.formats import jsonl
 from asreader.predictor import Reader
 from asreader.run import commit
+from asreader.training import loop
 
 ROOT = Path(__file__).parent.parent
 CPU = torch.device("cpu")
@@ -168,6 +169,33 @@ def test_checks_against_the_plain_way(tmp_path: Path) -> None:
     for name in ("greatest_differences", "in_the_first_half", "nn_GRU_from_itself_nudged"):
         assert max(losses[name]) < 1e-4 < min(losses["losses_at_the_end"])
     assert answers["questions_per_second"] > 0
+
+
+def test_the_plain_reader_learns_as_ours_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By nn.GRU from the same first weights and batches, so nearly the same losses."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    plain, calls = importlib.import_module("plain"), []
+    packed = plain.packed
+    monkeypatch.setattr(plain, "packed", lambda *given: calls.append(1) or packed(*given))
+    data = tmp_path / "questions.jsonl"
+    data.write_text("".join(map(jsonl.line, stories(40, 1))), encoding="utf-8")
+    settings = tmp_path / "settings.toml"
+    settings.write_text(
+        f'[data]\ntrain = "{data}"\nvalid = "{data}"\n[reader]\nembedding = 8\nhidden = 8\n'
+        '[train]\nepochs = 2\nbatch = 8\nlog_every = 1\ntensorboard = false\ndevice = "cpu"\n',
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(sys, "argv", ["plain.py", str(settings), "--seed", "3", "--out", str(tmp_path / "plain")])
+    plain.main()
+    assert len(calls) >= 20  # documents and questions of ten steps, and those of validations
+    ours = loop.train(config.load(settings, ["train.seed=3"]), tmp_path / "ours")
+    both = [
+        [row["loss"] for row in map(json.loads, text.splitlines()) if row["kind"] == "train"]
+        for text in ((run / "metrics.jsonl").read_text(encoding="utf-8") for run in (tmp_path / "plain", ours.folder))
+    ]
+    assert len(both[0]) == len(both[1]) == 10
+    assert both[0] == pytest.approx(both[1], abs=1e-5)
+    assert both[0][-1] < both[0][0]
 
 
 def test_a_nudge_changes_first_weights_in_the_last_bits(monkeypatch: pytest.MonkeyPatch) -> None:
