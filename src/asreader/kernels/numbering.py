@@ -1,4 +1,4 @@
-"""rows of N batches -> their distinct words, in few launches (Triton); `words.distinct` defines it.
+"""rows of N batches -> their distinct words, in few launches (Triton); `words.distinct_plainly` defines it.
 
 A batch is put together beside the step before it. What takes long there keeps that step from the memory and the
 multiprocessors it wants, so that little is read: a byte for each row of the table, once.
@@ -24,7 +24,7 @@ SCANNED = 4096
 def distinct(
     document: Int[Tensor, "N B T"], question: Int[Tensor, "N B Q"], table: int, room: int, lines: int
 ) -> DistinctWords:
-    """The words of batches, as `words.distinct` has them."""
+    """The words of batches."""
     document, question = document.contiguous(), question.contiguous()
     (readers, batch, steps), asked, device = document.shape, question.shape[2], document.device
     met = torch.zeros(readers, table, dtype=torch.uint8, device=device)
