@@ -58,8 +58,8 @@ def some(store: Store, number: int, folder: Path) -> Path:
 def float32(store: Store, steps: int, size: int, seeds: int) -> dict[str, object]:
     """The first losses of readers trained side by side, against those of readers that PyTorch's GRU reads for.
 
-    And against what those come to if their first weights are other in the last bit: learning makes small differences
-    large, most of all where the loss leaps, and no two ways to compute in float32 can be nearer to each other.
+    Beside it, how far these come from themselves if their first weights are other in the last bit: learning makes small
+    differences large, most of all where the loss leaps, so that no difference says anything without that one.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

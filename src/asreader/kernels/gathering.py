@@ -14,7 +14,7 @@ import triton.language as tl
 from jaxtyping import Int
 from torch import Tensor
 
-from asreader.data.resident import ReadersBatch, Resident, Widths
+from asreader.data.resident import NOBODY, ReadersBatch, Resident, Widths
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, PADDING_ROW
 
 BLOCK = 512
@@ -30,20 +30,19 @@ def batch(
     """What `Resident.batch` gathers of data in which nothing is strange and questions stand apart."""
     (readers, examples), device, documents, questions = numbers.shape, numbers.device, data.documents, data.questions
     width, asked = widths.document, widths.question
+
+    def room(like: torch.dtype, *columns: int) -> Tensor:
+        return torch.empty(readers, examples, *columns, dtype=like, device=device)
+
     made = ReadersBatch(
-        *(
-            torch.empty(readers, examples, *shape, dtype=kind, device=device)
-            for shape, kind in [
-                ((width,), documents.rows.dtype),
-                ((), documents.lengths.dtype),
-                ((asked,), questions.rows.dtype),
-                ((), questions.lengths.dtype),
-                ((width,), data.candidate_at.dtype),
-                ((), data.answers.dtype),
-                ((), torch.bool),
-                ((width,), torch.bool),
-            ]
-        )
+        document=room(documents.rows.dtype, width),
+        document_lengths=room(documents.lengths.dtype),
+        question=room(questions.rows.dtype, asked),
+        question_lengths=room(questions.lengths.dtype),
+        candidate_at=room(data.candidate_at.dtype, width),
+        answers=room(data.answers.dtype),
+        counted=room(torch.bool),
+        proper=room(torch.bool, width),
     )
     _gather[(examples, readers)](
         documents.rows, documents.starts, documents.lengths, questions.rows, questions.starts, questions.lengths,
@@ -77,7 +76,9 @@ def _gather(
         real, to = t < length, here * T + t
         row = tl.load(documents + start + t, mask=real & (t < T), other=PADDING)
         tl.store(document + to, _dealt_anew(row, dealt, n, anonymous), mask=t < T)
-        tl.store(candidate_at + to, tl.load(candidates + start + t, mask=real & (t < T), other=-1), mask=t < T)
+        tl.store(
+            candidate_at + to, tl.load(candidates + start + t, mask=real & (t < T), other=NO_CANDIDATE), mask=t < T
+        )
         tl.store(readable + to, real.to(tl.uint8), mask=t < T)
     for first in range(0, Q, BLOCK):
         t = first + tl.arange(0, BLOCK)
@@ -90,4 +91,4 @@ def _gather(
     tl.store(counted + here, tl.where(present, tl.load(supported + example), 0).to(tl.uint8))
 
 
-FIRST, PADDING = tl.constexpr(FIRST_ANONYMOUS_ROW), tl.constexpr(PADDING_ROW)
+FIRST, PADDING, NO_CANDIDATE = (tl.constexpr(row) for row in (FIRST_ANONYMOUS_ROW, PADDING_ROW, NOBODY))

@@ -14,7 +14,7 @@ import triton.language as tl
 from jaxtyping import Int
 from torch import Tensor
 
-from asreader.kernels.words import DistinctWords, Places
+from asreader.kernels.words import NOTHING, DistinctWords, Places
 
 BLOCK = 1024
 SCANNED = 4096
@@ -80,7 +80,7 @@ def _number(met, number, rows, counts, table, room, BLOCK: tl.constexpr):
 @triton.jit
 def _row(words, n, place, B, T):
     """Which stands at a place, counted time first, of a batch that lies sequence first."""
-    return tl.load(words + (n * B + place % B) * T + place // B, mask=place < B * T, other=0)
+    return tl.load(words + (n * B + place % B) * T + place // B, mask=place < B * T, other=EMPTY)
 
 
 @triton.jit
@@ -98,11 +98,11 @@ def _line(document, question, number, found, lines, empty, B, T, Q, table, room,
     for first in range(0, B * Q, BLOCK):
         place = first + tl.arange(0, BLOCK)
         row = _row(question, n, place, B, Q)
-        standing = (row != 0).to(tl.int32)
+        standing = (row != EMPTY).to(tl.int32)
         line = (total + tl.cumsum(standing, axis=0)) * standing
         tl.store(found + n * B * Q + place, line, mask=place < B * Q)
-        own = tl.load(number + n * table + row, mask=row != 0, other=0)
-        tl.store(lines + n * room + tl.minimum(line, room - 1), own, mask=row != 0)
+        own = tl.load(number + n * table + row, mask=row != EMPTY, other=0)
+        tl.store(lines + n * room + tl.minimum(line, room - 1), own, mask=row != EMPTY)
         total += tl.sum(standing, axis=0)
     tl.store(empty + 2 * n + 1, B * Q - total)
     for first in range(0, room, BLOCK):
@@ -112,6 +112,9 @@ def _line(document, question, number, found, lines, empty, B, T, Q, table, room,
     written = tl.zeros([], tl.int32)
     for first in range(0, B * T, BLOCK):
         place = first + tl.arange(0, BLOCK)
-        row = tl.load(document + n * B * T + place, mask=place < B * T, other=0)
-        written += tl.sum((row != 0).to(tl.int32), axis=0)
+        row = tl.load(document + n * B * T + place, mask=place < B * T, other=EMPTY)
+        written += tl.sum((row != EMPTY).to(tl.int32), axis=0)
     tl.store(empty + 2 * n, B * T - written)
+
+
+EMPTY = tl.constexpr(NOTHING)
