@@ -22,21 +22,21 @@ from cbt import KEEP as OFFICIAL
 from cbt import LEAKS, ROOT, asreader
 from recipes import curve
 
-from asreader import demo
-from asreader.calibrating import Calibrated, calibrate
+from asreader.cli import demo
+from asreader.data.discovery import members
 from asreader.data.formats import jsonl
 from asreader.data.loading import load_store
-from asreader.data.sources import members
 from asreader.evaluation import calibration
-from asreader.predictor import Reader
-from asreader.run import Run
+from asreader.inference.reader import Reader
+from asreader.inference.run_calibration import Calibrated, calibrate
+from asreader.runs.folder import Run
 
 PRETRAINED = ROOT / "src" / "asreader" / "pretrained"
 STAGES = ("data", "train", "bundle")
 READERS, STORIES, CALIBRATING = 5, 20_000, 1_000
 KEEP = {"ne": "1.0", "cn": "0.36"}  # two named entities to one common noun
 ABOUT = """Trained on {questions:,} questions: named entities and, half as many, common nouns from {books} public-domain
-books (`books.txt`), and {stories:,} short stories of `asreader.cloze.generator`. Left out were the books of the
+books (`books.txt`), and {stories:,} short stories of `asreader.cloze.stories.generator`. Left out were the books of the
 Children's Book Test's validation and test sets, and two training books that repeat parts of them. Training and its
 settings are in `config.toml`; these are the weights of step {step:,} of {steps:,}, the best of {readers} readers on the
 first row of the table, which is therefore a little too good.
@@ -126,7 +126,10 @@ class Work:
             "named entities of its five validation books, rebuilt": (self.folder / "ne-held-out.txt", False),
             "common nouns of the same, rebuilt": (self.folder / "cn-held-out.txt", False),
             "LAMBADA's development passages that hold their answer; no candidates": (self.given("lambada/*")[0], True),
-            "sixty questions on eight new stories, made to need inference (`asreader/stories`)": (demo.WRITTEN, False),
+            "sixty questions on eight new stories, made to need inference (`asreader/cloze/stories`)": (
+                demo.WRITTEN,
+                False,
+            ),
         }
         ships.save_card(card(found, about, checks))
         print((PRETRAINED / "card.md").read_text(encoding="utf-8"))

@@ -24,14 +24,14 @@ import torch
 from plain import reading_by_nn_gru
 
 from asreader import readers
-from asreader.config import Config, DataSettings, TrainSettings
+from asreader.batches.device import resident
 from asreader.data import vocabulary
 from asreader.data.loading import load_store
-from asreader.data.resident import resident
 from asreader.data.store import Encoder, Store
-from asreader.predictor import pick_device
+from asreader.inference.reader import pick_device
 from asreader.readers import build
-from asreader.run import Run
+from asreader.runs.folder import Run
+from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop, stacked
 from asreader.training.stacked import Stack
 from asreader.training.stacked_evaluation import Examiner

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asreader import baselines
-from asreader.cloze.books import Maker, make_books, texts
+from asreader.cloze.books.book_maker import Maker, make_books, texts
+from asreader.cloze.books.window_questions import DOCUMENT, Recipe, questions, windows
 from asreader.cloze.making import Job
-from asreader.cloze.questions import DOCUMENT, Recipe, questions, windows
 from asreader.cloze.tagging import NAMED, NOUN, Classes, lexical
 from asreader.data.example import GAP, Example, Sentence
 from asreader.data.reading import read

@@ -12,9 +12,9 @@ import random
 import time
 from pathlib import Path
 
-from asreader.cloze import articles, news
-from asreader.cloze.articles import Article
-from asreader.data.sources import members
+from asreader.cloze.news import article_questions, articles
+from asreader.cloze.news.articles import Article
+from asreader.data.discovery import members
 
 
 def main(path: Path, sample: int, seed: int) -> None:
@@ -24,11 +24,11 @@ def main(path: Path, sample: int, seed: int) -> None:
         show(texts, sample, seed)
         return
     start = time.perf_counter()
-    made = [(article, list(news.questions(article, seed))) for article in texts]
+    made = [(article, list(article_questions.questions(article, seed))) for article in texts]
     seconds = time.perf_counter() - start
     highlights = sum(len(article.highlights) for article in texts)
     answered = sum(len({question.example.id.rpartition(".")[0] for question in questions}) for _, questions in made)
-    shared = [there for article in texts for there in news.highlight_entities(article).values()]
+    shared = [there for article in texts for there in article_questions.highlight_entities(article).values()]
     counts = [len(questions[0].example.candidates) for _, questions in made if questions]
     row = {
         "benchmark": "news",
@@ -50,14 +50,17 @@ def show(texts: list[Article], sample: int, seed: int) -> None:
     dice = random.Random(seed)
     shown = 0
     for article in dice.sample(texts, len(texts)):
-        questions = list(news.questions(article, seed))
+        questions = list(article_questions.questions(article, seed))
         if questions and shown < sample:
             shown += 1
             question = dice.choice(questions)
             example, names = question.example, question.names
-            print(f"{shown}. {' '.join(news.named(example.question, names))}")
+            print(f"{shown}. {' '.join(article_questions.named(example.question, names))}")
             print(f"   answer: {names[example.answer or '']}   ({example.id})")
-            print(f"   {len(example.candidates)} candidates: {', '.join(news.named(example.candidates, names))}\n")
+            print(
+                f"   {len(example.candidates)} candidates: "
+                f"{', '.join(article_questions.named(example.candidates, names))}\n"
+            )
 
 
 if __name__ == "__main__":

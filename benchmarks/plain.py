@@ -15,9 +15,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from asreader import config
-from asreader.data.batching import Words
+from asreader.batches.host import Words
 from asreader.kernels.gru import BidirectionalGRU, packed
+from asreader.settings import load_settings
 from asreader.training import loop
 
 
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    settings = config.load(options.settings, [*options.set, f"train.seed={options.seed}"])
+    settings = load_settings(options.settings, [*options.set, f"train.seed={options.seed}"])
     with reading_by_nn_gru():
         loop.train(settings, options.out)
 

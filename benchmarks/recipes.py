@@ -18,8 +18,8 @@ from pathlib import Path
 
 import torch
 
-from asreader import config
-from asreader.run import Run
+from asreader.runs.folder import Run
+from asreader.settings import load_settings
 from asreader.training import together
 
 
@@ -28,7 +28,7 @@ def train(given: argparse.Namespace, recipe: str) -> dict[str, object]:
     name, _, changes = recipe.partition(":")
     data = [f"data.train={given.train}", f"data.valid={given.valid}"]
     common = ["train.tensorboard=false", "train.checkpoint_seconds=100000.0", "train.log_every=100"]
-    settings = config.load(given.config, [*data, *common, *given.settings, *changes.split()])
+    settings = load_settings(given.config, [*data, *common, *given.settings, *changes.split()])
     folder, begin = given.out / name.strip(), time.monotonic()
     runs = together.train(settings, folder, count=given.seeds, resume=folder.exists())
     curves = list(map(curve, runs))

@@ -22,10 +22,10 @@ from difflib import SequenceMatcher
 from itertools import accumulate, chain
 from pathlib import Path
 
-from asreader.cloze.cleaning import books, running_text
-from asreader.data import tokenization
+from asreader.cloze.books.cleaning import books, running_text
 from asreader.data.example import Sentence
-from asreader.data.member import plain_file
+from asreader.data.source_file import plain_file
+from asreader.data.text import tokenizer
 
 OPENING = {"``": '"', "`": "'", "-LRB-": "(", "-LSB-": "[", "-LCB-": "{", "$": "$"}
 CLOSING = {"''": '"', "'": "'", "-RRB-": ")", "-RSB-": "]", "-RCB-": "}"}
@@ -110,7 +110,7 @@ def words_again(sentences: Sequence[Sentence]) -> dict[str, float]:
     """The share of sentences whose words come out again."""
     ways = {"of_ordinary_text": joined, "of_words_and_spaces": " ".join}
     return {
-        name: round(sum(tokenization.words(way(sentence)) == sentence for sentence in sentences) / len(sentences), 4)
+        name: round(sum(tokenizer.words(way(sentence)) == sentence for sentence in sentences) / len(sentences), 4)
         for name, way in ways.items()
     }
 
@@ -122,7 +122,7 @@ def main(cbt: Path, raw: Path, folder: Path) -> None:
         for headings in ("drop", "keep"):
             text = running_text(path.read_text(encoding="utf-8"), str(path), headings)
             for paragraphs, whole in {"flow together": text, "end sentences": text.replace("\n", "\n\n")}.items():
-                ours = tokenization.sentences(whole)
+                ours = tokenizer.sentences(whole)
                 setting = {"book": path.stem, "headings": headings, "paragraphs": paragraphs}
                 print(json.dumps({"benchmark": "sentences", **setting, **agreement(ours, counterpart(ours, theirs))}))
     start = time.perf_counter()

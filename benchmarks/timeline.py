@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from together import SHAPES, Bench, Measure, made
 
-from asreader.predictor import pick_device
+from asreader.inference.reader import pick_device
 
 
 @dataclass(frozen=True)

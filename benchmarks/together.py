@@ -22,14 +22,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asreader.batches.device import NOBODY, FlatWords, Resident, Widths, resident
+from asreader.batches.host import plan
+from asreader.batches.unique_bound import FREQUENT, RareWords, rare_words
 from asreader.data import vocabulary
-from asreader.data.batching import plan
 from asreader.data.loading import load_store
-from asreader.data.rare import FREQUENT, RareWords, rare_words
-from asreader.data.resident import NOBODY, FlatWords, Resident, Widths, resident
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
+from asreader.inference.reader import pick_device
 from asreader.kernels import recurrence
-from asreader.predictor import pick_device
 from asreader.readers import build
 from asreader.training.stacked import Stack
 from asreader.training.stacked_adam import Moments, Recipe

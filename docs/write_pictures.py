@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from asreader.cloze.generator import stories
+from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
 
 TARGET = Path(__file__).parent / "pictures"

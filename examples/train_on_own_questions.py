@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from asreader.cloze.generator import stories
-from asreader.config import Config, DataSettings, TrainSettings
+from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
 from asreader.data.store import encode
-from asreader.predictor import Reader
+from asreader.inference.reader import Reader
+from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop
 
 train = Path("train.jsonl")

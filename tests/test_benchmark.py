@@ -14,16 +14,17 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from asreader import config, readers
+from asreader import readers
+from asreader.batches.host import Batcher
 from asreader.benchmark.material import ALONE_WORDS, CANDIDATES, QUESTION_WORDS, Material, material
 from asreader.benchmark.timing import Times, Way, alternate, device_name
 from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick, answers
 from asreader.cli import app
-from asreader.cloze.generator import stories
-from asreader.data.batching import Batcher
+from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
-from asreader.predictor import Reader
-from asreader.run import commit
+from asreader.inference.reader import Reader
+from asreader.runs.folder import commit
+from asreader.settings import load_settings
 from asreader.training import loop
 
 ROOT = Path(__file__).parent.parent
@@ -188,7 +189,7 @@ def test_the_plain_reader_learns_as_ours_does(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(sys, "argv", ["plain.py", str(settings), "--seed", "3", "--out", str(tmp_path / "plain")])
     plain.main()
     assert len(calls) >= 20  # documents and questions of ten steps, and those of validations
-    ours = loop.train(config.load(settings, ["train.seed=3"]), tmp_path / "ours")
+    ours = loop.train(load_settings(settings, ["train.seed=3"]), tmp_path / "ours")
     both = [
         [row["loss"] for row in map(json.loads, text.splitlines()) if row["kind"] == "train"]
         for text in ((run / "metrics.jsonl").read_text(encoding="utf-8") for run in (tmp_path / "plain", ours.folder))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from asreader import plugins
-from asreader.cloze.generator import stories
+from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
 from asreader.evaluation import predictions
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from asreader.demo import MONTHS, blended, january_or_march
-from asreader.predictor import Reader
-from asreader.tables import show
+from asreader.cli.demo import MONTHS, blended, january_or_march
+from asreader.cli.tables import show
+from asreader.inference.reader import Reader
 
 
 def test_an_even_blend_of_january_and_march_is_february() -> None:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from asreader import config, plugins, readers
-from asreader.cloze.generator import stories
+from asreader import plugins, readers
+from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
+from asreader.settings import DataSettings, TrainSettings
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -84,7 +85,7 @@ def test_make_targets_of_the_readme_exist() -> None:
 
 def test_every_setting_is_documented_with_its_default() -> None:
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    for name, section in (("data", config.DataSettings), ("train", config.TrainSettings)):
+    for name, section in (("data", DataSettings), ("train", TrainSettings)):
         for setting in fields(section):
             shown = str(setting.default).lower() if isinstance(setting.default, bool) else repr(setting.default)
             row = f"| `{name}.{setting.name}` | `{shown.replace(chr(39), chr(34))}` |"

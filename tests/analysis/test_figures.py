@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asreader.analysis import slices, systems
-from asreader.analysis.figures import MAKERS, Figure, figures
-from asreader.analysis.reliability import MISTAKES
-from asreader.analysis.systems import Source, System
-from asreader.analysis.table import Cell
+from asreader.charts.catalogue import MAKERS, Figure, figures
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
-from asreader.evaluation import ensembling, predictions
-from asreader.evaluation.ensembling import Aligned
+from asreader.evaluation import ensembles, predictions
+from asreader.evaluation.breakdowns import slices, systems
+from asreader.evaluation.breakdowns.breakdown_table import Cell
+from asreader.evaluation.breakdowns.reliability import MISTAKES
+from asreader.evaluation.breakdowns.systems import Source, System
+from asreader.evaluation.ensembles import Aligned
 from asreader.evaluation.metrics import wilson
 from asreader.evaluation.predictions import Prediction
 
@@ -87,7 +87,7 @@ def aligned(runs: Sequence[Sequence[Prediction]]) -> Aligned:
         paths = [Path(folder) / f"{number}.jsonl" for number in range(len(runs))]
         for path, said in zip(paths, runs, strict=True):
             predictions.write(path, said)
-        return ensembling.aligned(paths)
+        return ensembles.aligned(paths)
 
 
 several = st.tuples(st.integers(0, 999), st.integers(1, 45), st.integers(1, 3), st.booleans())

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.analysis import cases, gallery
-from asreader.analysis.cases import Case, Wish, choose
-from asreader.analysis.showing import Order, Show
-from asreader.cloze.generator import stories
+from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
 from asreader.data.loading import prepare
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Prediction
-from asreader.markup import visible
-from asreader.predictor import Reader
+from asreader.inference.reader import Reader
+from asreader.pages import cases, gallery
+from asreader.pages.cases import Case, Wish, choose
+from asreader.pages.showing import Order, Show
+from asreader.system.markup import visible
 
 NAMES = ("Ana", "Bo", "Cy", "Di")
 HOSTILE = "<script>alert(1)</script>"

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader import salience
-from asreader.analysis import layout, pictures
-from asreader.analysis.layout import MARGIN, WIDTH, Drawing, drawing
-from asreader.answer import Answer, Choice
+from asreader.attention import layout, pictures, shades
+from asreader.attention.layout import MARGIN, WIDTH, Drawing, drawing
 from asreader.data.example import GAP
 from asreader.errors import InputError
-from asreader.markup import visible
+from asreader.inference.answer import Answer, Choice
+from asreader.system.markup import visible
 
 ROOT = Path(__file__).parent.parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -95,10 +94,10 @@ def test_every_word_is_there_with_its_shade_and_its_number() -> None:
     written = [label.text for label in sheet.labels]
     for word in (*SMALL.tokens, "_____", "Who"):
         assert word in written
-    shades = [box.fill for box in sheet.boxes if box.fill in layout.SHADES[1:]]
-    assert shades == [layout.SHADES[word.level] for word in salience.words(SMALL) if word.level]
+    fills = [box.fill for box in sheet.boxes if box.fill in layout.SHADES[1:]]
+    assert fills == [layout.SHADES[word.level] for word in shades.words(SMALL) if word.level]
     frames = [box for box in sheet.boxes if box.stroke != "none"]
-    assert [frame.dashed for frame in frames] == [word.rank != 1 for word in salience.words(SMALL) if word.rank]
+    assert [frame.dashed for frame in frames] == [word.rank != 1 for word in shades.words(SMALL) if word.rank]
 
 
 def test_of_a_long_document_the_strongest_sentences_are_shown() -> None:

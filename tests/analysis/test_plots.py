@@ -22,14 +22,15 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from asreader.analysis import plots, slices
-from asreader.analysis.figures import MAKERS, Figure, Shape, figures
-from asreader.analysis.systems import System
-from asreader.analysis.table import Cell, Table
+from asreader.charts import draw
+from asreader.charts.catalogue import MAKERS, Figure, Shape, figures
 from asreader.data.example import Example
 from asreader.data.vocabulary import Vocabulary
-from asreader.evaluation import ensembling, predictions
-from asreader.evaluation.ensembling import Aligned
+from asreader.evaluation import ensembles, predictions
+from asreader.evaluation.breakdowns import slices
+from asreader.evaluation.breakdowns.breakdown_table import Cell, Table
+from asreader.evaluation.breakdowns.systems import System
+from asreader.evaluation.ensembles import Aligned
 from asreader.evaluation.predictions import Prediction
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -72,7 +73,7 @@ def aligned(runs: Sequence[Sequence[Prediction]]) -> Aligned:
         paths = [Path(folder) / f"{number}.jsonl" for number in range(len(runs))]
         for path, said in zip(paths, runs, strict=True):
             predictions.write(path, said)
-        return ensembling.aligned(paths)
+        return ensembles.aligned(paths)
 
 
 asked_of: dict[str, slices.Questions] = {}
@@ -115,7 +116,7 @@ def _unmatched(one: NDArray[np.float64], two: NDArray[np.float64]) -> int:
 
 def looks_stored(name: str, figure: Figure) -> bool:
     stored = pixels((PICTURES / f"{name}.png").read_bytes())
-    return strange(pixels(plots.png(figure, DPI)), stored) <= LIMIT.get(figure.plots[0].shape, FEW)
+    return strange(pixels(draw.png(figure, DPI)), stored) <= LIMIT.get(figure.plots[0].shape, FEW)
 
 
 def test_every_figure_has_a_stored_picture() -> None:
@@ -132,7 +133,7 @@ def test_pictures_look_like_the_stored_ones(name: str) -> None:
 @pytest.mark.parametrize("name", ["accuracy-by-length", "accuracy-by-answer-rank", "lengths", "runs-alike"])
 def test_another_smoothing_is_the_same_picture(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other shapes of letters, which also move the axes by a pixel or so."""
-    monkeypatch.setattr(plots, "_STYLE", {**plots._STYLE, "text.hinting": "none", "text.antialiased": False})
+    monkeypatch.setattr(draw, "_STYLE", {**draw._STYLE, "text.hinting": "none", "text.antialiased": False})
     assert looks_stored(name, FIGURES[name])
 
 
@@ -165,8 +166,8 @@ def texts(svg: str) -> list[str]:
 @pytest.mark.parametrize("name", FIGURES)
 def test_svg_is_the_same_every_time_and_its_text_is_text(name: str) -> None:
     figure = FIGURES[name]
-    svg = plots.svg(figure)
-    assert svg == plots.svg(figure)
+    svg = draw.svg(figure)
+    assert svg == draw.svg(figure)
     found = texts(svg)
     for plot in figure.plots:
         assert set(filter(None, (plot.x.label, plot.y.label, plot.title))) <= set(found)
@@ -178,21 +179,21 @@ def test_svg_is_the_same_every_time_and_its_text_is_text(name: str) -> None:
 
 def test_a_persons_own_settings_change_nothing(tmp_path: Path) -> None:
     figure = FIGURES["answer-ranks"]
-    before = plots.svg(figure)
+    before = draw.svg(figure)
     with matplotlib.rc_context(
         {"font.size": 30, "axes.facecolor": "red", "svg.fonttype": "path", "text.usetex": False}
     ):
-        assert plots.svg(figure) == before
+        assert draw.svg(figure) == before
         assert matplotlib.rcParams["font.size"] == 30
 
 
 def test_a_table_is_not_drawn() -> None:
     with pytest.raises(ValueError, match="table"):
-        plots.draw(replace(FIGURES["lengths"], plots=()))
+        draw.draw(replace(FIGURES["lengths"], plots=()))
 
 
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
     for name, one in FIGURES.items():
-        whole = Image.open(io.BytesIO(plots.png(one, DPI))).convert("RGB")
+        whole = Image.open(io.BytesIO(draw.png(one, DPI))).convert("RGB")
         whole.quantize(COLOURS).save(PICTURES / f"{name}.png", optimize=True)

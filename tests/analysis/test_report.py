@@ -13,11 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader import baselines, config, readers
-from asreader.analysis import curves, records, report
-from asreader.analysis.records import Point, Record
-from asreader.cloze.generator import stories
-from asreader.config import Config, DataSettings, TrainSettings
+from asreader import baselines, readers
+from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
 from asreader.data.statistics import statistics
@@ -25,8 +22,12 @@ from asreader.data.store import encode
 from asreader.data.vocabulary import build
 from asreader.errors import InputError
 from asreader.evaluation import predictions
-from asreader.predictor import Reader
-from asreader.run import Run
+from asreader.inference.reader import Reader
+from asreader.pages import records, report
+from asreader.pages.records import Point, Record
+from asreader.pages.sections import curves
+from asreader.runs.folder import Run
+from asreader.settings import Config, DataSettings, TrainSettings, parse_settings
 
 EXAMPLES = list(stories(40, seed=4))
 HOSTILE = "<script>alert(1)</script>"
@@ -197,7 +198,7 @@ def test_a_setting_of_any_name_is_text(tmp_path: Path, parsed: Any) -> None:
     page = parsed(report.report(run.folder, tmp_path / "r.html"))
     page.check()
     assert f"reader.</code>{HOSTILE}" in page.text and "has no setting" in page.text
-    assert config.parse(records.commands(records.read(run.folder))[0]).reader == run.config().reader
+    assert parse_settings(records.commands(records.read(run.folder))[0]).reader == run.config().reader
 
 
 def test_a_browser_shows_it_without_a_complaint_or_a_request(
@@ -240,7 +241,7 @@ def test_the_commands_give_the_same_settings_again(rows: list[tuple[int, int, fl
         words = shlex.split(line)
         sets = [words[n + 1] for n, word in enumerate(words) if word == "--set"]
         count = int(words[words.index("--readers") + 1]) if "--readers" in words else 1
-        first = config.parse(text, sets)
+        first = parse_settings(text, sets)
         again += [replace(first, train=replace(first.train, seed=first.train.seed + n)) for n in range(count)]
     flat = sorted(map(str, map(records.flat, again)))
     assert flat == sorted(map(str, map(records.flat, made)))

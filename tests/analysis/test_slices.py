@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.analysis import slices
-from asreader.analysis.slices import NOWHERE
 from asreader.data.example import Example
 from asreader.data.statistics import statistics
+from asreader.evaluation.breakdowns import slices
+from asreader.evaluation.breakdowns.slices import NOWHERE
 from asreader.evaluation.metrics import wilson
 
 WORDS = ("Ada", "Bo", "lamp", "@entity3", "1907", "and")

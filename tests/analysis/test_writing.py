@@ -19,15 +19,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.analysis import plots, slices, writing
-from asreader.analysis.figures import MAKERS, Figure, figures
-from asreader.analysis.systems import Source, System
-from asreader.analysis.table import Cell, Table, escaped, plain
+from asreader.charts import draw, export
+from asreader.charts.catalogue import MAKERS, Figure, figures
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
 from asreader.errors import InputError
-from asreader.evaluation import ensembling, predictions
-from asreader.evaluation.ensembling import Aligned
+from asreader.evaluation import ensembles, predictions
+from asreader.evaluation.breakdowns import slices
+from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, escaped, plain
+from asreader.evaluation.breakdowns.systems import Source, System
+from asreader.evaluation.ensembles import Aligned
 from asreader.evaluation.predictions import Prediction
 
 HOSTILE = (
@@ -59,7 +60,7 @@ def aligned(runs: Sequence[Sequence[Prediction]]) -> Aligned:
         paths = [Path(folder) / f"{number}.jsonl" for number in range(len(runs))]
         for path, said in zip(paths, runs, strict=True):
             predictions.write(path, said)
-        return ensembling.aligned(paths)
+        return ensembles.aligned(paths)
 
 
 def asked(names: tuple[str, ...], count: int = 40) -> list[Example]:
@@ -109,23 +110,23 @@ def test_the_command_writes_every_figure(folder: Path) -> None:
     assert all(f"]({Path(path).name})" in index for path in files)
     assert (out / "lengths.png").read_bytes().startswith(b"\x89PNG")
     again = {path.name: path.read_bytes() for path in out.iterdir()}
-    writing.analyse([Source(folder / "runs", data), Source(folder / "alone.jsonl", data, "alone")], out)
+    export.analyse([Source(folder / "runs", data), Source(folder / "alone.jsonl", data, "alone")], out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == again
 
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that are about files: drawing takes most of the time."""
-    monkeypatch.setattr(writing, "picture", lambda figure: plots.Picture(figure.title, figure.name.encode()))
+    monkeypatch.setattr(export, "picture", lambda figure: draw.Picture(figure.title, figure.name.encode()))
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_second_analysis_leaves_nothing_of_the_first(folder: Path) -> None:
     data, out = folder / "questions.jsonl", folder / "out"
-    writing.analyse([Source(folder / "runs", data)], out)
+    export.analyse([Source(folder / "runs", data)], out)
     assert (out / "runs-alike.png").exists()
     (out / "notes.txt").write_text("my own")
-    made = writing.analyse([Source(folder / "alone.jsonl", data)], out)
+    made = export.analyse([Source(folder / "alone.jsonl", data)], out)
     expected = {path.name for figure in made.figures for path in made.files(figure)} | {"index.md", "notes.txt"}
     assert {path.name for path in out.iterdir()} == expected
     assert not (out / "runs-alike.png").exists()
@@ -134,17 +135,17 @@ def test_a_second_analysis_leaves_nothing_of_the_first(folder: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, out = folder / "questions.jsonl", folder / "out"
-    writing.analyse([Source(folder / "alone.jsonl", data)], out)
+    export.analyse([Source(folder / "alone.jsonl", data)], out)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
 
-    def broken(figure: Figure) -> plots.Picture:
+    def broken(figure: Figure) -> draw.Picture:
         if figure.name == "answer-ranks":
             raise RuntimeError("no ink")
-        return plots.Picture("new", b"new")
+        return draw.Picture("new", b"new")
 
-    monkeypatch.setattr(writing, "picture", broken)
+    monkeypatch.setattr(export, "picture", broken)
     with pytest.raises(RuntimeError, match="no ink"):
-        writing.analyse([Source(folder / "runs", data)], out)
+        export.analyse([Source(folder / "runs", data)], out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
@@ -159,7 +160,7 @@ def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: py
 )
 def test_a_mistake_is_named(folder: Path, pred: str, data: str, out: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        writing.analyse([Source(folder / pred, folder / data)], folder / out)
+        export.analyse([Source(folder / pred, folder / data)], folder / out)
 
 
 def test_a_mistake_is_one_line(folder: Path) -> None:
@@ -173,7 +174,8 @@ def test_a_mistake_is_one_line(folder: Path) -> None:
 
 def test_neither_help_nor_training_draws() -> None:
     code = (
-        "import sys, asreader.cli, asreader.training.loop, asreader.analysis.figures, asreader.analysis.systems;"
+        "import sys, asreader.cli, asreader.training.loop, asreader.charts.catalogue;"
+        "import asreader.evaluation.breakdowns.systems;"
         "sys.exit('matplotlib' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -181,7 +183,7 @@ def test_neither_help_nor_training_draws() -> None:
 
 def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As words, ids, names of systems and of data."""
-    monkeypatch.setattr(plots, "DPI", 50)
+    monkeypatch.setattr(draw, "DPI", 50)
     words = tuple(word.replace("\n", "").replace("\t", "").replace(" ", "_") for word in HOSTILE)
     examples = asked(words, 20)
     systems = [
@@ -196,7 +198,7 @@ def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.Monk
     left_out: list[str] = []
     for some in (systems[:4], systems[4:]):
         found = figures(some, left_out.append)
-        writing.write(writing.Analysis(tuple(found), tuple(left_out), tmp_path))
+        export.write(export.Analysis(tuple(found), tuple(left_out), tmp_path))
         for path in tmp_path.glob("*.svg"):
             text = path.read_text()
             xml.fromstring(text)
@@ -213,7 +215,7 @@ def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.Monk
     whole = next(figure for figure in figures(systems, str) if figure.name == "accuracy-by-length")
     names = [row[0] for row in csv.reader(io.StringIO(whole.table.csv(), newline=""))]
     assert f"'{HOSTILE[3]}" in names and HOSTILE[-1] in names  # a CSV file has all of it
-    xml.fromstring(plots.svg(whole))  # small multiples
+    xml.fromstring(draw.svg(whole))  # small multiples
 
 
 def test_a_dollar_sign_is_a_dollar_sign() -> None:
@@ -221,7 +223,7 @@ def test_a_dollar_sign_is_a_dollar_sign() -> None:
     asked_of = slices.questions("$d$", examples)
     system = System("$\\alpha_1$ & <b>", ("one",), aligned([said(examples, 1)]), asked_of)
     found = next(figure for figure in figures([system], str) if figure.name == "accuracy-by-length")
-    root = xml.fromstring(plots.svg(found))
+    root = xml.fromstring(draw.svg(found))
     texts = ["".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "$\\alpha_1$ & <b>" in texts
 
@@ -273,7 +275,7 @@ def test_any_number_of_systems_is_drawn(count: int, tmp_path: Path) -> None:
     asked_of = slices.questions("made", examples)
     several = [System(f"s{number}", ("run",), aligned([said(examples, number)]), asked_of) for number in range(count)]
     found = next(figure for figure in figures(several, str) if figure.name == "accuracy-by-length")
-    root = xml.fromstring(plots.svg(found))
+    root = xml.fromstring(draw.svg(found))
     texts = ["".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")]
     assert [text for text in texts if text.startswith("s")] == [f"s{number}" for number in range(count)]
 
@@ -282,7 +284,7 @@ def test_one_question_is_enough(tmp_path: Path) -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 1)
     (tmp_path / "one.jsonl").write_text("".join(map(jsonl.line, examples)))
     predictions.write(tmp_path / "said.jsonl", said(examples, 1))
-    made = writing.analyse([Source(tmp_path / "said.jsonl", tmp_path / "one.jsonl")], tmp_path / "out")
+    made = export.analyse([Source(tmp_path / "said.jsonl", tmp_path / "one.jsonl")], tmp_path / "out")
     assert {"accuracy-by-length", "calibration", "lengths"} <= {figure.name for figure in made.figures}
 
 
@@ -292,5 +294,5 @@ def test_data_without_answers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text("".join(map(jsonl.line, bare)))
     predictions.write(tmp_path / "said.jsonl", said(bare, 1))
     with pytest.raises(InputError, match="no question has a known answer"):
-        writing.analyse([Source(tmp_path / "said.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")
+        export.analyse([Source(tmp_path / "said.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")
     assert not os.path.exists(tmp_path / "out")

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from asreader import plugins
-from asreader.cloze.generator import stories
+from asreader.cloze.checkpoint import Made, Output
 from asreader.cloze.making import Job, Summary, make
-from asreader.cloze.unfinished import Made, Output
+from asreader.cloze.stories.generator import stories
 from asreader.errors import InputError
 
 SETTINGS = {"seed": 1}

@@ -15,7 +15,7 @@ import pytest
 from asreader import executors, plugins
 from asreader.errors import InputError, Stopped
 from asreader.executors import RETRIES, Share
-from asreader.interrupts import politely
+from asreader.system.signals import politely
 
 
 def slow_square(number: int) -> int:

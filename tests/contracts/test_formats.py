@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from asreader import plugins
 from asreader.data.example import Example, problem
 from asreader.data.formats import cbt
-from asreader.data.member import Member
 from asreader.data.reading import Report, read
+from asreader.data.source_file import Member
 from asreader.errors import InputError
 
 arrow, parquet_files = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader import plugins, readers
-from asreader.data.batching import Batch, Batcher
+from asreader.batches.host import Batch, Batcher
 from asreader.data.example import GAP, Example
 from asreader.data.store import encode
 from asreader.data.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ import pytest
 
 from asreader import plugins
 from asreader.cloze import tagging
-from asreader.cloze.questions import KINDS
+from asreader.cloze.books.window_questions import KINDS
 from asreader.errors import InputError
 
 BOOK = [

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from asreader import config
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Prediction
+from asreader.settings import parse_settings
 
 NAMES = ("Ada", "Bruno", "Clara", "Dario", "Edda", "Falk")
 QUESTIONS = {"valid": 200, "test": 250}
@@ -32,7 +32,7 @@ def invent(folder: Path) -> Path:
                 run = folder / "runs" / f"hidden-{hidden}" / f"seed-{seed}"
                 (run / "predictions").mkdir(parents=True, exist_ok=True)
                 (run / "config.toml").write_text(
-                    config.parse("", [f"reader.hidden={hidden}", f"train.seed={seed}"]).toml()
+                    parse_settings("", [f"reader.hidden={hidden}", f"train.seed={seed}"]).toml()
                 )
                 rows = said(answers, hints, noise, Random(f"{split} {hidden} {seed}"))
                 predictions.write(run / "predictions" / f"{split}.jsonl", rows)

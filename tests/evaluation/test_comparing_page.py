@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from asreader.cli import app
-from asreader.evaluation import bootstrap, comparing, ensembling
+from asreader.evaluation import bootstrap, comparison, ensembles
 from asreader.evaluation.metrics import wilson
 
 PAGE = Path(__file__).parents[2] / "docs" / "comparing.md"
@@ -46,11 +46,11 @@ def test_python_of_the_page_prints_what_it_says(
 
 def test_rules_of_the_page_are_those_of_the_code() -> None:
     assert f"{bootstrap.DRAWS:,} bootstrap draws" in TEXT
-    assert f"up to {comparing.SPLITS:,}" in TEXT
-    assert ensembling.CLOSE == 1e-5 and "10⁻⁵" in TEXT
-    assert ensembling.BLOCKS == 5 and "each fifth" in TEXT
-    for method in ensembling.METHODS:
+    assert f"up to {comparison.SPLITS:,}" in TEXT
+    assert ensembles.CLOSE == 1e-5 and "10⁻⁵" in TEXT
+    assert ensembles.BLOCKS == 5 and "each fifth" in TEXT
+    for method in ensembles.METHODS:
         assert f"| `{method}` |" in TEXT
-    assert comparing.permutation([1, 2, 3], [4, 5, 6]).least == pytest.approx(0.1)
-    assert comparing.permutation([1, 2, 3, 4], [5, 6, 7, 8]).p == pytest.approx(0.03, abs=0.005)
+    assert comparison.permutation([1, 2, 3], [4, 5, 6]).least == pytest.approx(0.1)
+    assert comparison.permutation([1, 2, 3, 4], [5, 6, 7, 8]).p == pytest.approx(0.03, abs=0.005)
     assert wilson(0.7, 2500)[1] == pytest.approx(0.7 + 0.018, abs=0.0005)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from asreader.cloze.generator import stories
-from asreader.data.resident import dealt, resident
+from asreader.batches.device import dealt, resident
+from asreader.cloze.stories.generator import stories
 from asreader.data.store import encode
 from asreader.data.vocabulary import build
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from asreader.data.batching import Words
+from asreader.batches.host import Words
 from asreader.kernels import gru as kernel
 from asreader.kernels import single
 from asreader.kernels.gru import BidirectionalGRU, both_directions, of_rows, packed, side_by_side, unserved

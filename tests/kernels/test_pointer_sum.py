@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.data.batching import Mentions
+from asreader.batches.host import Mentions
 from asreader.kernels.pointer_sum import pointer_sum
 
 

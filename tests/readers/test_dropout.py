@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch.nn import functional
 
-from asreader.cloze.generator import stories
-from asreader.config import Config, DataSettings, TrainSettings
-from asreader.data.batching import Batch, Batcher
+from asreader.batches.host import Batch, Batcher
+from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
 from asreader.data.store import encode
 from asreader.data.vocabulary import build
 from asreader.kernels.gru import packed
 from asreader.readers.attention_sum import AttentionSum
-from asreader.run import Run
+from asreader.runs.folder import Run
+from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop
 
 SHARE = 0.4

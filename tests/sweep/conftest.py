@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from asreader import executors
-from asreader.cloze.generator import stories
+from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
 from asreader.executors import Outcome, Share, attempt
-from asreader.sweep import grid
-from asreader.sweep.report import Report
-from asreader.sweep.sweeping import Job, Order, sweep
+from asreader.sweep import search_space
+from asreader.sweep.driver import Job, Order, sweep
+from asreader.sweep.summary import Report
 
 SETTINGS = """
 [data]
@@ -74,7 +74,7 @@ def swept(monkeypatch: pytest.MonkeyPatch, small: Path) -> Sweeper:
     def run(
         out: Path, *axes: str, resume: bool = False, config: Path = small, gpus: float = 0.0, **wishes: Any
     ) -> Report:
-        order = Order(config, axes=tuple(map(grid.axis, axes)), **wishes)
+        order = Order(config, axes=tuple(map(search_space.axis, axes)), **wishes)
         return sweep(order, Job(out, gpus=gpus), resume=resume)
 
     return run

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from asreader.sweep.condition import FINISHED
+from asreader.sweep.status import FINISHED
 from tests.sweep.conftest import Sweeper, experiment
 
 KEPT = ("weights.safetensors", "state.safetensors", "vocabulary.txt", "predictions/valid.jsonl", "card.md")

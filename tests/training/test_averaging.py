@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from asreader.cloze.generator import stories
-from asreader.config import Config, DataSettings, TrainSettings
+from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
-from asreader.predictor import Reader
+from asreader.inference.reader import Reader
+from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop
 from asreader.training.averaging import Average
 

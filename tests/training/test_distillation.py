@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.cli import app
-from asreader.cloze.generator import stories
-from asreader.config import Config, DataSettings, TrainSettings
+from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
 from asreader.data.store import Store, encode
@@ -25,7 +24,8 @@ from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Prediction
 from asreader.readers import Reading
-from asreader.run import Run
+from asreader.runs.folder import Run
+from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import distillation, loop
 from asreader.training.distillation import Teacher
 

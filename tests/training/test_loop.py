@@ -13,14 +13,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from asreader.cloze.generator import stories
-from asreader.config import Config, DataSettings, TrainSettings
+from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
 from asreader.errors import InputError
 from asreader.evaluation import metrics, predictions
-from asreader.predictor import Reader
-from asreader.run import Run
+from asreader.inference.reader import Reader
+from asreader.runs.folder import Run
+from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop
 
 

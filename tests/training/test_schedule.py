@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.config import TrainSettings
+from asreader.settings import TrainSettings
 from asreader.training.schedule import learning_rate
 
 STEPS = st.integers(1, 10_000)

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from asreader.cloze.generator import stories
-from asreader.data.resident import resident
+from asreader.batches.device import resident
+from asreader.cloze.stories.generator import stories
 from asreader.data.store import encode
 from asreader.data.vocabulary import build
 from asreader.kernels import recurrence

@@ -15,21 +15,21 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from asreader.cloze.generator import stories
-from asreader.config import Config, DataSettings, TrainSettings
-from asreader.data.batching import Batcher
+from asreader.batches.device import Widths, resident
+from asreader.batches.host import Batcher
+from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
 from asreader.data.loading import load_store
-from asreader.data.resident import Widths, resident
 from asreader.data.store import encode
 from asreader.data.vocabulary import build
 from asreader.errors import InputError
 from asreader.evaluation import predictions
+from asreader.inference.reader import Reader
 from asreader.kernels.words import distinct
-from asreader.predictor import Reader
 from asreader.readers.attention_sum import AttentionSum
-from asreader.run import Run
+from asreader.runs.folder import Run
+from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop, stacked
 from asreader.training.stacked import Lesson, Stack
 from asreader.training.stacked_step import Step

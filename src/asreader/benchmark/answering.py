@@ -13,7 +13,7 @@ from asreader.benchmark.timing import Times, Way, alternate, at_its_best, proven
 from asreader.benchmark.training import Sizes
 from asreader.benchmark.yardstick import PlainData, Yardstick, answers
 from asreader.data.store import encode
-from asreader.predictor import EVALUATION_BATCH, Reader, pick_device
+from asreader.inference.reader import EVALUATION_BATCH, Reader, pick_device
 
 
 def answering(sizes: Sizes, questions: int | None = None) -> dict[str, object]:

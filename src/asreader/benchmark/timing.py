@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from asreader.run import commit
+from asreader.runs.folder import commit
 
 Work = Callable[[], object]
 

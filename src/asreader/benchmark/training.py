@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from asreader.batches.host import plan
 from asreader.benchmark.material import Material, material
 from asreader.benchmark.timing import Times, Way, alternate, at_its_best, provenance
 from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick
-from asreader.config import Config, TrainSettings
-from asreader.data.batching import plan
-from asreader.predictor import pick_device
-from asreader.run import Run
+from asreader.inference.reader import pick_device
+from asreader.runs.folder import Run
+from asreader.settings import Config, TrainSettings
 from asreader.training.loop import Training
 
 

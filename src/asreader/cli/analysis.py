@@ -25,10 +25,11 @@ def analyse(
     as_json: AsJson = False,
 ) -> None:
     """Figures of the paper's analysis and more: PNG, SVG and CSV of each, and index.md with captions."""
-    from asreader.analysis import systems, writing
+    from asreader.charts import export
+    from asreader.evaluation.breakdowns import systems
 
     sources = [systems.Source(pred, data, name), *(systems.source(text, data) for text in also)]
-    made = writing.analyse(sources, out, split=split, format=format, skip_bad=skip_bad)
+    made = export.analyse(sources, out, split=split, format=format, skip_bad=skip_bad)
     if as_json:
         print_json(made.as_json())
     else:

@@ -66,15 +66,15 @@ def ensemble(
     as_json: AsJson = False,
 ) -> None:
     """Combine readers by their saved predictions; members are chosen on validation data alone."""
-    from asreader.evaluation import ensembling, predictions
+    from asreader.evaluation import ensembles, predictions
 
-    found = ensembling.combine(valid, test, method.value, top)
+    found = ensembles.combine(valid, test, method.value, top)
     if out is not None:
         predictions.write(out, found.predictions)
     if as_json:
         print_json(found.as_json())
     else:
-        from asreader import tables
+        from asreader.cli import tables
 
         tables.show(tables.ensemble(found))
 
@@ -90,13 +90,13 @@ def table(
     """The paper's result table for a set of runs: best, mean of the best, ensembles, spread; in per cent."""
     from dataclasses import asdict
 
-    from asreader.evaluation import results
+    from asreader.evaluation import result_table
 
-    rows = results.rows(results.find(folders), paper.value if paper else None)
+    rows = result_table.rows(result_table.find(folders), paper.value if paper else None)
     if as_json:
         print_json([asdict(row) for row in rows])
     else:
-        from asreader import tables
+        from asreader.cli import tables
 
         tables.show(tables.results(rows, style.value))
 
@@ -113,12 +113,12 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Which of two readers is better, by how much and how surely, and on which questions they differ."""
-    from asreader.evaluation import comparing
+    from asreader.evaluation import comparison
 
-    found = comparing.compare(first, second, split=split, data=data, format=format)
+    found = comparison.compare(first, second, split=split, data=data, format=format)
     if as_json:
         print_json(found.as_json())
     else:
-        from asreader import tables
+        from asreader.cli import tables
 
         tables.show(tables.comparison(found, show))

@@ -20,7 +20,7 @@ def stats(
     if as_json:
         print_json({label: part.as_json() for label, part in found.items()})
     else:
-        from asreader import tables
+        from asreader.cli import tables
 
         tables.show(tables.statistics(found))
 
@@ -34,12 +34,13 @@ def convert(
     skip_bad: SkipBad = False,
 ) -> None:
     """Turn any known format into JSONL or CBT."""
-    from asreader import files, plugins
+    from asreader import plugins
     from asreader.data.loading import examples
+    from asreader.system import atomic_files
 
     line = plugins.load("data.formats", to.value).line
     count = 0
-    with files.replacing(out) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_files.replacing(out) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
         for _, example in examples(data, format=format, only=only, skip_bad=skip_bad):
             file.write(line(example))
             count += 1

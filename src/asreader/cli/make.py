@@ -58,9 +58,9 @@ def books(
     as_json: AsJson = False,
 ) -> None:
     """Cloze questions from any books, as in the Children's Book Test."""
-    from asreader.cloze.books import Maker, make_books
+    from asreader.cloze.books.book_maker import Maker, make_books
+    from asreader.cloze.books.window_questions import Recipe
     from asreader.cloze.making import Job
-    from asreader.cloze.questions import Recipe
 
     kind = format or (Kind.jsonl if out.suffix == ".jsonl" else Kind.cbt)
     maker = Maker(Recipe(type.value, seed, keep), tagger, kind.value, headings.value)
@@ -81,7 +81,7 @@ def news(
 ) -> None:
     """Cloze questions from news articles and their highlights, as in CNN/Daily Mail: entities become @entityN."""
     from asreader.cloze.making import Job
-    from asreader.cloze.newspaper import Maker, make_news
+    from asreader.cloze.news.news_maker import Maker, make_news
 
     maker = Maker(seed, lowercase, as_files=out.suffix != ".jsonl")
     summary = make_news(paths, Job(out, executor, workers, skip_bad), maker, only)
@@ -97,7 +97,7 @@ def news(
 
 
 def _show_summary(summary: Summary, out: Path, as_json: bool, what: str) -> None:
-    from asreader import progress
+    from asreader.system import progress
 
     more = len(summary.notes) - SHOWN
     for line in (

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from asreader.analysis.showing import Order, Show
 from asreader.cli.combine import Published
 from asreader.cli.options import Data, Device, Format, SkipBad
 from asreader.errors import InputError
+from asreader.pages.showing import Order, Show
 
 Page = Annotated[Path, typer.Option(help="page to write", metavar="FILE.html")]
 
@@ -36,9 +36,9 @@ def gallery(
     device: Device = "auto",
 ) -> None:
     """A page of questions with where the reader looked: right, wrong or most surprising answers."""
-    from asreader.analysis import cases
-    from asreader.analysis import gallery as galleries
-    from asreader.predictor import Reader
+    from asreader.inference.reader import Reader
+    from asreader.pages import cases
+    from asreader.pages import gallery as galleries
 
     least, most = _range(confidence)
     wish = cases.Wish(show, word, answer, least, most, sort, top)
@@ -60,7 +60,7 @@ def report(
     ] = None,
 ) -> None:
     """One self-contained page: results, learning curves, settings, data, figures, examples, how to make it again."""
-    from asreader.analysis import report as reports
+    from asreader.pages import report as reports
 
     reports.write(path, out, paper.value if paper else None, data)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB; open it in a browser")

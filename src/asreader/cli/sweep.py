@@ -52,9 +52,9 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Train a grid of settings, each with several seeds, here or on a cluster; go on whenever it was stopped."""
-    from asreader.sweep import board
-    from asreader.sweep import grid as grids
-    from asreader.sweep.sweeping import Job, Order, sweep
+    from asreader.sweep import search_space as grids
+    from asreader.sweep import terminal
+    from asreader.sweep.driver import Job, Order, sweep
 
     axes = tuple(map(grids.axis, grid))
     growths = tuple(grids.growth(text, axes) for text in grow)
@@ -64,9 +64,9 @@ def sweep(
     if as_json:
         print_json(report.as_json())
     else:
-        from asreader import tables
+        from asreader.cli import tables
 
-        tables.show(board.table(report))
-        print("\n".join(board.closing(report)))
+        tables.show(terminal.table(report))
+        print("\n".join(terminal.closing(report)))
     if report.failed:
         raise typer.Exit(1)

@@ -14,7 +14,7 @@ from asreader.errors import InputError
 
 def demo(out: Annotated[Path, typer.Option(help="new folder for data and run")] = Path("runs/demo")) -> None:
     """Make stories, train a small reader on them, evaluate it, answer, explain: under three minutes on two cores."""
-    from asreader.demo import demo
+    from asreader.cli.demo import demo
 
     demo(out)
 
@@ -27,10 +27,10 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="go on with a run that was stopped")] = False,
 ) -> None:
     """Train a reader, or several: on a GPU side by side."""
-    from asreader import config as configs
+    from asreader.settings import load_settings
     from asreader.training import together
 
-    for run in together.train(configs.load(config, settings), out, count=readers, resume=resume):
+    for run in together.train(load_settings(config, settings), out, count=readers, resume=resume):
         print(f"{run.folder}: done; try `asreader evaluate {run.folder} DATA` or `asreader answer {run.folder} ...`")
 
 
@@ -50,7 +50,7 @@ def evaluate(
     """Accuracy of a reader on any data."""
     from asreader.data.loading import load_store
     from asreader.evaluation import predictions as files
-    from asreader.predictor import Reader
+    from asreader.inference.reader import Reader
 
     store = load_store(data, split=split, format=format, skip_bad=skip_bad)
     evaluation = Reader.load(run, device).evaluate(store)
@@ -74,7 +74,7 @@ def calibrate(
     """Make a run's confidence deserved, and find from where on its answers can be relied on; use data it never saw."""
     from dataclasses import asdict
 
-    from asreader.calibrating import calibrate
+    from asreader.inference.run_calibration import calibrate
 
     found = calibrate(run, data, wanted=wanted, format=format, device=device)
     if as_json:
@@ -128,21 +128,22 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Answer a question about a text and show where the reader looked."""
-    from asreader import files, highlight
-    from asreader.predictor import Reader
+    from asreader.attention import highlight
+    from asreader.inference.reader import Reader
+    from asreader.system import atomic_files
 
     choices = [part.strip() for part in candidates.split(",") if part.strip()] if candidates else None
     found = Reader.load(run, device).answer(_text(document), question, choices)
     if html is not None:
-        files.write_text(html, highlight.page(found))
+        atomic_files.write_text(html, highlight.page(found))
     if picture is not None:
-        from asreader.analysis import pictures
+        from asreader.attention import pictures
 
         pictures.write(found, picture)
     if as_json:
         print_json(found.as_json(top))
     else:
-        from asreader import tables
+        from asreader.cli import tables
 
         tables.show(highlight.terminal(found, top))
 
@@ -159,7 +160,7 @@ def _text(document: str) -> str:
 
 
 def _show_scores(scores: object, as_json: bool) -> None:
-    from asreader import tables
+    from asreader.cli import tables
     from asreader.evaluation.metrics import Scores
 
     assert isinstance(scores, Scores)

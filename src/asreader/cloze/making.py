@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import asreader
-from asreader import executors, progress
-from asreader.cloze.unfinished import Made, Output, Unfinished
+from asreader import executors
+from asreader.cloze.checkpoint import Made, Output, Unfinished
 from asreader.errors import InputError
-from asreader.interrupts import politely
+from asreader.system import progress
+from asreader.system.signals import politely
 
 NAMED = 5
 """How many bad pieces a Summary names; it counts all."""

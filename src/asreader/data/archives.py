@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from asreader.data.member import CHUNK, COMPRESSED, Member, blaming, plain_file, plain_name, printable, streamed
+from asreader.data.source_file import CHUNK, COMPRESSED, Member, blaming, plain_file, plain_name, printable, streamed
 from asreader.errors import InputError
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from asreader import files
 from asreader.data.example import Example
 from asreader.data.reading import Part, Report, read
 from asreader.data.statistics import Statistics, by_part
 from asreader.data.store import Encoder, Store, is_store, open_store
 from asreader.errors import InputError
-from asreader.progress import say, watched
+from asreader.system import atomic_files
+from asreader.system.progress import say, watched
 
 SPLITS = ("train", "valid", "test")
 UNNAMED = "questions"
@@ -101,7 +101,7 @@ def prepare(
     Nothing appears under `out` before everything is read, encoded and on the disk.
     """
     encoders: dict[Part, Encoder] = {}
-    with files.new_folder(out) as scratch:
+    with atomic_files.new_folder(out) as scratch:
         for path in paths:
             for part, example in examples(path, format=format, only=only, skip_bad=skip_bad):
                 if part not in encoders:

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 from asreader import plugins
+from asreader.data.discovery import is_archive, members, split
 from asreader.data.example import Example
-from asreader.data.member import Member
-from asreader.data.sources import is_archive, members, split
+from asreader.data.source_file import Member
 from asreader.errors import Fault, InputError
 
 FORMATS = "data.formats"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -148,3 +148,17 @@ def _spread(histogram: Counter[int]) -> Spread:
     """value -> how often, as mean, least and greatest."""
     total = sum(value * times for value, times in histogram.items())
     return Spread(total / max(histogram.total(), 1), min(histogram, default=0), max(histogram, default=0))
+
+
+TABLE_ROWS: dict[str, Callable[[Statistics], str]] = {
+    "questions": lambda part: f"{part.questions:,}",
+    "max candidates": lambda part: f"{part.candidates.max:,}",
+    "mean candidates": lambda part: f"{part.candidates.mean:.1f}",
+    "mean document words": lambda part: f"{part.document_tokens.mean:,.2f}",
+    "min to max": lambda part: f"{part.document_tokens.min:,} to {part.document_tokens.max:,}",
+    "mean question words": lambda part: f"{part.question_tokens.mean:.2f}",
+    "vocabulary": lambda part: f"{part.vocabulary:,}",
+    "vocabulary, case folded": lambda part: f"{part.vocabulary_lowercase:,}",
+    "answer not in document": lambda part: f"{part.answers_not_in_document:,}",
+}
+"""The lines of Table 1 of the paper, as the command line and reports show them."""

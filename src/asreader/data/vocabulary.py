@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from asreader import files
 from asreader.data.example import GAP
 from asreader.errors import InputError
+from asreader.system import atomic_files
 
 PADDING_ROW, GAP_ROW, SEPARATOR_ROW, FIRST_ANONYMOUS_ROW = 0, 1, 2, 3
 UNKNOWN, ENTITY = -1, -2
@@ -65,7 +65,7 @@ class Vocabulary:
     def save(self, path: Path) -> None:
         """Write vocabulary.txt."""
         anonymous = [f"<unknown {n}>" for n in range(self.unknown)] + [f"<entity {n}>" for n in range(self.entities)]
-        files.write_text(path, "".join(f"{word}\n" for word in (*_FIXED_NAMES, *anonymous, *self.words)))
+        atomic_files.write_text(path, "".join(f"{word}\n" for word in (*_FIXED_NAMES, *anonymous, *self.words)))
 
 
 def load(path: Path) -> Vocabulary:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.errors import InputError
-from asreader.files import replacing
+from asreader.system.atomic_files import replacing
 
 LARGEST = float(np.float32(1.001))
 """How far above 1 a probability may lie: float32 sums are not exact."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from asreader.errors import InputError
 from asreader.executors import GRACE_SECONDS, POLL_SECONDS, RETRIES, Item, Outcome, Result, Share, attempt
-from asreader.progress import say
+from asreader.system.progress import say
 
 AT_ONCE = 512
 """Items of one Ray Data job, or tasks handed to Ray ahead: enough for many machines, few enough to keep in memory."""

@@ -14,7 +14,7 @@ import triton.language as tl
 from jaxtyping import Int
 from torch import Tensor
 
-from asreader.data.resident import NOBODY, ReadersBatch, Resident, Widths
+from asreader.batches.device import NOBODY, ReadersBatch, Resident, Widths
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, PADDING_ROW
 
 BLOCK = 512

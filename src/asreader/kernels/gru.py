@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from asreader.data.batching import Words
+from asreader.batches.host import Words
 from asreader.kernels import recurrence, single
 from asreader.kernels.kept import Kept
 from asreader.kernels.precision import full_precision

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from asreader.data.batching import Mentions
+from asreader.batches.host import Mentions
 
 
 def pointer_sum(log_attention: Float[Tensor, "B T"], mentions: Mentions, candidates: int) -> Float[Tensor, "B C"]:

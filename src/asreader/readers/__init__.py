@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from asreader import plugins
-from asreader.data.batching import Batch, Words
+from asreader.batches.host import Batch, Words
 from asreader.errors import InputError
 
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from asreader.data.batching import Batch, Words
+from asreader.batches.host import Batch, Words
 from asreader.kernels.dropout import of_words
 from asreader.kernels.gru import BidirectionalGRU
 from asreader.kernels.pointer_sum import pointer_sum

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from asreader.data.batching import Batch, Words
+from asreader.batches.host import Batch, Words
 from asreader.kernels.gru import BidirectionalGRU
 from asreader.readers import Reading
 from asreader.readers.attention_sum import attention

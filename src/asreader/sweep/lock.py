@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from asreader import files
+from asreader.system import atomic_files
 
 
 @contextmanager
 def locked(out: Path, name: str) -> Iterator[None]:
     """Wait until nobody else works on this; the system lets go of it for whoever is killed."""
     place = out / ".locks"
-    with files.failures_named(place):
+    with atomic_files.failures_named(place):
         place.mkdir(parents=True, exist_ok=True)
         file = (place / name).open("a")
     with file:

@@ -19,8 +19,8 @@ from asreader.data.store import NO_ANSWER, Store
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Line, real
-from asreader.progress import waiting
 from asreader.readers import Reading
+from asreader.system.progress import waiting
 
 
 @dataclass(frozen=True)

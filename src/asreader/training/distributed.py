@@ -20,10 +20,10 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from asreader.config import TrainSettings
 from asreader.errors import InputError, Stopped
-from asreader.predictor import pick_device
-from asreader.progress import console
+from asreader.inference.reader import pick_device
+from asreader.settings import TrainSettings
+from asreader.system.progress import console
 
 PATIENCE = timedelta(hours=6)
 """How long a process waits for the others: the first validates and writes while they do."""

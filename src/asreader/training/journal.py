@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from asreader import files
-from asreader.config import Config
 from asreader.errors import InputError
-from asreader.run import Run
+from asreader.runs.folder import Run
+from asreader.settings import Config
+from asreader.system import atomic_files
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -74,7 +74,7 @@ class Journal:
     def _drop_after(self, step: int) -> None:
         if self._path.is_file():
             lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
-            files.write_text(self._path, "".join(line for line in lines if _step(line) <= step))
+            atomic_files.write_text(self._path, "".join(line for line in lines if _step(line) <= step))
 
 
 def _step(line: str) -> float:

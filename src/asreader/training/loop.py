@@ -17,23 +17,24 @@ import torch
 from rich.progress import Progress, TaskID
 from torch import Tensor
 
-from asreader import files, readers
-from asreader.config import Config
+from asreader import readers
+from asreader.batches.host import Batcher, plan
 from asreader.data import vocabulary as vocabularies
-from asreader.data.batching import Batcher, plan
 from asreader.data.loading import load_store
 from asreader.data.store import Store
 from asreader.data.vocabulary import UNKNOWN, Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import predictions
-from asreader.interrupts import politely
+from asreader.inference.reader import Reader
 from asreader.kernels.gru import unserved
-from asreader.predictor import Reader
-from asreader.progress import bar, say
-from asreader.run import Run
+from asreader.runs.card import card
+from asreader.runs.folder import Run
+from asreader.settings import Config
+from asreader.system import atomic_files
+from asreader.system.progress import bar, say
+from asreader.system.signals import politely
 from asreader.training import distillation, distributed, schedule
 from asreader.training.averaging import Average
-from asreader.training.card import card
 from asreader.training.distillation import Teacher
 from asreader.training.distributed import Processes
 from asreader.training.journal import Journal
@@ -75,7 +76,7 @@ def _training(run: Run, settings: Config, processes: Processes, *, begun: bool) 
     words = run.vocabulary() if begun else vocabulary(settings, store, valid)
     training = Training(run, settings, words, store, valid, teacher=teacher(settings, store), processes=processes)
     if processes.leads and begun:
-        files.remove_leftovers(run.folder)
+        atomic_files.remove_leftovers(run.folder)
         run.save_config(settings)  # [train] may have changed
     elif processes.leads:
         run.begin(settings, words)

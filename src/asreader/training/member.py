@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from asreader.data.batching import plan
-from asreader.data.resident import dealt
+from asreader.batches.device import dealt
+from asreader.batches.host import plan
 from asreader.data.store import Store
-from asreader.predictor import Evaluation, Reader
+from asreader.inference.reader import Evaluation, Reader
 from asreader.training.journal import Journal
 from asreader.training.loop import Training
 from asreader.training.stacked import Stack

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from asreader.config import TrainSettings
+from asreader.settings import TrainSettings
 
 
 def learning_rate(options: TrainSettings, step: int, steps: int) -> float:

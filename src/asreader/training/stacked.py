@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from asreader.data.resident import ReadersBatch, Resident, Widths
+from asreader.batches.device import ReadersBatch, Resident, Widths
 from asreader.kernels import recurrence
 from asreader.kernels.dropout import dropped
 from asreader.kernels.words import DistinctWords, Places, distinct

@@ -12,14 +12,14 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from asreader.data.batching import Mentions
-from asreader.data.resident import NOBODY, ReadersBatch, Resident, Widths
+from asreader.batches.device import NOBODY, ReadersBatch, Resident, Widths
+from asreader.batches.host import Mentions
 from asreader.data.store import NO_ANSWER, Store
 from asreader.evaluation.predictions import Prediction
+from asreader.inference.reader import EVALUATION_BATCH, Evaluation, _prediction
 from asreader.kernels.pointer_sum import pointer_sum
-from asreader.predictor import EVALUATION_BATCH, Evaluation, _prediction
-from asreader.progress import watched
 from asreader.readers import Reading
+from asreader.system.progress import watched
 from asreader.training import stacked
 from asreader.training.stacked import Stack
 

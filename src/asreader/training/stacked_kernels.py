@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from asreader.data.resident import ReadersBatch
+from asreader.batches.device import ReadersBatch
 from asreader.kernels import clipping, pointing, recurrence
 from asreader.kernels.beside import Beside
 from asreader.kernels.biased import BEHIND, Ready, with_ones

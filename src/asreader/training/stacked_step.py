@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from asreader.data.resident import ReadersBatch, Resident, Widths
+from asreader.batches.device import ReadersBatch, Resident, Widths
 from asreader.kernels.beside import FIRST
 from asreader.kernels.words import DistinctWords, distinct
-from asreader.progress import say
+from asreader.system.progress import say
 from asreader.training import stacked
 from asreader.training.stacked import Lesson, Stack
 from asreader.training.stacked_adam import Moments, OwingAdam, Recipe, StackedAdam, adam

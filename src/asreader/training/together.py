@@ -20,16 +20,17 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from asreader import files, readers
-from asreader.config import Config
-from asreader.data.resident import Resident, Unfit, resident
+from asreader import readers
+from asreader.batches.device import Resident, Unfit, resident
 from asreader.data.store import Store
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
-from asreader.interrupts import politely
-from asreader.predictor import Evaluation, pick_device
-from asreader.progress import bar, say
-from asreader.run import Run
+from asreader.inference.reader import Evaluation, pick_device
+from asreader.runs.folder import Run
+from asreader.settings import Config
+from asreader.system import atomic_files
+from asreader.system.progress import bar, say
+from asreader.system.signals import politely
 from asreader.training import loop, schedule
 from asreader.training.distillation import Teacher
 from asreader.training.journal import Journal
@@ -164,7 +165,7 @@ def _teacher(settings: Config, store: Store, data: Resident) -> Teacher | None:
 def _training(settings: Config, run: Run, material: Material) -> Training:
     training = Training(run, settings, material.words, material.store, material.valid, teacher=material.teacher)
     if run.exists():
-        files.remove_leftovers(run.folder)
+        atomic_files.remove_leftovers(run.folder)
         run.save_config(settings)  # [train] may have changed
         training.restore()
     else:

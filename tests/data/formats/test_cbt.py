@@ -6,7 +6,7 @@ import pytest
 
 from asreader.data.example import Example
 from asreader.data.formats import cbt
-from asreader.data.member import Member
+from asreader.data.source_file import Member
 from asreader.errors import Fault, InputError
 
 FIRST = "1 Anna had a cat .\n2 Ben had none .\n3 XXXXX fed it .\tAnna\t\tAnna|Ben|cat"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from asreader.data.example import Example
 from asreader.data.formats import cnn_dailymail
 from asreader.data.formats.cnn_dailymail import sentences
-from asreader.data.member import Member
+from asreader.data.source_file import Member
 from asreader.errors import Fault
 
 QUESTION = """\

@@ -7,7 +7,7 @@ import pytest
 
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
-from asreader.data.member import Member
+from asreader.data.source_file import Member
 from asreader.errors import Fault
 
 ROW = {

@@ -4,7 +4,7 @@ import io
 
 from asreader.data.example import Example
 from asreader.data.formats import lambada
-from asreader.data.member import Member
+from asreader.data.source_file import Member
 from asreader.errors import Fault
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, Classes, Tagger, refuse
-from asreader.data import chinese
 from asreader.data.example import Sentence
+from asreader.data.text import chinese
 
 # Persons, places, organisations, other names; times and ordinals belong to the class too, as in English.
 _NAMED = ("nr", "ns", "nt", "nz", "t")

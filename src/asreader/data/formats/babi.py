@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import PurePosixPath
 
 from asreader.data.example import GAP, Example, Sentence, problem
-from asreader.data.member import Member, records
+from asreader.data.source_file import Member, records
 from asreader.errors import Fault
 
 _START = re.compile(r"\s*1 [^\t\n]+\n")

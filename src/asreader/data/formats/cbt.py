@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from asreader.data.example import GAP, Example, Sentence, problem
-from asreader.data.member import Member, records
+from asreader.data.source_file import Member, records
 from asreader.errors import Fault, InputError
 
 REMEMBERED = 1 << 16

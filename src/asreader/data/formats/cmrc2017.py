@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from asreader.data.example import GAP, Example, problem
-from asreader.data.member import Member, records
+from asreader.data.source_file import Member, records
 from asreader.errors import Fault
 
 BAR = " ||| "

@@ -13,7 +13,7 @@ from itertools import chain, groupby
 from pathlib import PurePosixPath
 
 from asreader.data.example import GAP, Example, Sentence, problem
-from asreader.data.member import Member, records
+from asreader.data.source_file import Member, records
 from asreader.errors import Fault
 
 PLACEHOLDER = "@placeholder"

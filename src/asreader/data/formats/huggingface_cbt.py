@@ -10,7 +10,7 @@ from typing import Any
 
 from asreader.data.example import GAP, Example, problem
 from asreader.data.formats import cbt, jsonl
-from asreader.data.member import Member, blaming
+from asreader.data.source_file import Member, blaming
 from asreader.errors import Fault, InputError
 
 COLUMNS = ("sentences", "question", "options", "answer")

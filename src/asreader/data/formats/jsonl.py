@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from asreader.data.example import GAP, Example, Sentence, problem
-from asreader.data.member import Member
+from asreader.data.source_file import Member
 from asreader.errors import Fault
 
 _KEY = re.compile(r'"(\w+)"\s*:')
@@ -78,9 +78,9 @@ def parsed(line: str) -> dict[str, Any]:
 
 
 def _example(row: dict[str, Any], name: str) -> Example:
-    from asreader.data import tokenization
+    from asreader.data.text import tokenizer
 
-    surface = tokenization.words if isinstance(row.get("document"), str) else str.split
+    surface = tokenizer.words if isinstance(row.get("document"), str) else str.split
     example = Example(
         id=_id(row.get("id")) or name,
         document=_document(row),
@@ -103,22 +103,22 @@ def _id(value: object) -> str:
 
 
 def _document(row: dict[str, Any]) -> tuple[Sentence, ...]:
-    from asreader.data import tokenization
+    from asreader.data.text import tokenizer
 
     value = _needed(row, "document")
     if isinstance(value, str):
-        return tokenization.sentences(value)
+        return tokenizer.sentences(value)
     if isinstance(value, list) and value and all(isinstance(sentence, list) for sentence in value):
         return tuple(_words(sentence, "document") for sentence in value)
     return (_words(value, "document"),)
 
 
 def _question(row: dict[str, Any]) -> Sentence:
-    from asreader.data import tokenization
+    from asreader.data.text import tokenizer
 
     value = _needed(row, "question")
     if isinstance(value, str):
-        return tokenization.question(value)
+        return tokenizer.question(value)
     found = _words(value, "question")
     return found if GAP in found else tuple(GAP if _GAP.fullmatch(word) else word for word in found)
 

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from asreader.data.example import GAP, Example, problem
 from asreader.data.formats.cnn_dailymail import sentences
-from asreader.data.member import Member
+from asreader.data.source_file import Member
 from asreader.errors import Fault
 
 SHORTEST = 5

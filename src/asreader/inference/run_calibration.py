@@ -1,0 +1,47 @@
+"""a run and data it was not trained on -> calibration.json: at which temperature its confidence is deserved, and from
+which confidence on its answers are as good as one wants them to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from asreader.data.loading import load_store
+from asreader.evaluation import calibration
+from asreader.inference.reader import Reader
+from asreader.runs.folder import Calibration, Run
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What was found. Errors are expected calibration errors; accuracy and coverage those at the threshold."""
+
+    calibration: Calibration
+    questions: int
+    error_before: float
+    error_after: float
+    accuracy: float | None
+    coverage: float
+
+
+def calibrate(run: Path, data: Path, *, wanted: float, format: str | None = None, device: str = "auto") -> Calibrated:
+    """Fit temperature and threshold on data and keep them with the run: from then on its answers are calibrated."""
+    reader = Reader.load(run, device)
+    reader.calibration = Calibration()
+    said = reader.evaluate(load_store(data, format=format)).predictions
+    temperature = calibration.temperature(said)
+    after = calibration.tempered(said, temperature)
+    covered = calibration.coverage(after)
+    enough = [
+        threshold
+        for threshold, accuracy in zip(covered.thresholds, covered.accuracy, strict=True)
+        if accuracy >= wanted
+    ]
+    # Where nothing is as good as that, no answer is sure: a confidence is never above 1.
+    found = Calibration(temperature, float(enough[0]) if enough else 1.0)
+    Run(run).save_calibration(found)
+    point = covered.at(found.threshold)
+    before_and_after = [calibration.calibration(these).error for these in (said, after)]
+    return Calibrated(
+        found, len(said), before_and_after[0], before_and_after[1], accuracy=point.accuracy, coverage=point.coverage
+    )

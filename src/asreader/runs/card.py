@@ -1,0 +1,48 @@
+"""a finished run -> card.md: what it is, what it learnt from, how well it does, what it cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from asreader.data.vocabulary import Vocabulary
+from asreader.evaluation.metrics import Scores
+from asreader.settings import Config, TrainSettings
+
+_LIMITS = """## What it cannot do
+
+It points at words of the document: an answer that does not stand there cannot be given. It knows the kind of text it
+was trained on and no facts of the world. Its confidence is the answer's share of the attention on all candidates.
+"""
+
+
+def card(settings: Config, vocabulary: Vocabulary, questions: int, scores: Scores | None) -> str:
+    """The text of card.md."""
+    options = ", ".join(f"{key} {value}" for key, value in settings.reader_options.items()) or "defaults"
+    lines = [
+        f"# {settings.reader_name} ({options})",
+        "",
+        f"- trained on `{Path(settings.data.train).name}`: {questions:,} questions, seed {settings.train.seed}",
+        *_recipe(settings.train),
+        f"- vocabulary: {len(vocabulary.words):,} words, {vocabulary.unknown} vectors for unknown words",
+    ]
+    if scores is not None:
+        low, high = scores.interval
+        lines.append(
+            f"- validation on `{Path(settings.data.valid).name}`: accuracy {scores.accuracy:.4f} "
+            f"(95% interval {low:.4f} to {high:.4f}, {scores.questions:,} questions)"
+        )
+    return "\n".join([*lines, "", _LIMITS])
+
+
+def _recipe(options: TrainSettings) -> Iterator[str]:
+    """What the training had beyond the paper's."""
+    if options.teacher:
+        files = ", ".join(f"`{path.name}`" for path in options.teacher_files)
+        yield f"- teacher: the mean of {files}, with {options.teacher_weight:g} of the loss; the answers have the rest"
+    rate = [f"warm-up over {options.warmup:,} steps"] if options.warmup else []
+    rate += [f"{options.decay} decay over at most {options.epochs} epochs"] if options.decay != "none" else []
+    if rate:
+        yield f"- learning rate: {options.learning_rate:g}, {', '.join(rate)}"
+    if options.average:
+        yield f"- weights: the moving average of those of all steps, of which a step keeps {options.average:g}"

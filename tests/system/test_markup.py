@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asreader.system import markup
+from asreader.system.markup import Markup, element, escaped, isolated, joined, page, shortened, visible
+
+TEXTS = st.text(st.characters() | st.sampled_from("<>&\"'`=/\u202e\u2069\x00\x1b\ud800\uffff"), max_size=40)
+
+
+class Elements(HTMLParser):
+    """Tags with attributes, in order, and all text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attributes)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parsed(html: str) -> Elements:
+    reader = Elements()
+    reader.feed(html)
+    reader.close()
+    return reader
+
+
+@given(TEXTS, TEXTS)
+def test_text_comes_back_as_text_and_nothing_else(text: str, value: str) -> None:
+    found = parsed(element("p", text, element("b", text), title=value))
+    assert [tag for tag, _ in found.found] == ["p", "b"]
+    assert found.text == visible(text) * 2
+    assert found.found[0][1] == {"title": visible(value)}
+
+
+@given(TEXTS, TEXTS)
+def test_what_is_built_is_also_xml(text: str, value: str) -> None:
+    tree = ElementTree.fromstring(element("svg", element("rect", x=value), element("text", text)))
+    assert [part.tag for part in tree.iter()] == ["svg", "rect", "text"]
+    assert "".join(tree.itertext()) == re.sub("\r\n?", "\n", visible(text))
+
+
+@given(TEXTS)
+def test_nothing_visible_is_obeyed(text: str) -> None:
+    shown = visible(text)
+    forbidden = {*range(9), *range(11, 13), *range(14, 32), *range(0x7F, 0xA0), *range(0xD800, 0xE000)}
+    forbidden |= {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFFFE, 0xFFFF}
+    assert not forbidden & set(map(ord, shown))
+    assert visible(shown) == shown
+    assert shown.encode().decode() == shown
+
+
+def test_ordinary_letters_stay_as_they_are() -> None:
+    for text in ("Ana's dog", "שלום\u200f עולם", "猫が寝る", "👩‍👩‍👧 é", "tab\tline\n"):
+        assert visible(text) == text
+
+
+def test_markup_is_not_escaped_twice_and_none_is_nothing() -> None:
+    inner = element("i", "a & b")
+    assert element("p", inner, None, "<") == "<p><i>a &amp; b</i>&lt;</p>"
+    assert joined(["<", inner], " & ") == f"&lt; &amp; {inner}"
+    assert escaped(None) == ""
+    assert isinstance(escaped("<"), Markup)
+
+
+def test_attributes_are_written_as_html_has_them() -> None:
+    assert element("p", class_="a", aria_label="b", hidden=True, id=None, x=False, n=0) == (
+        '<p class="a" aria-label="b" hidden="" n="0"></p>'
+    )
+    assert element("br") == "<br/>"
+
+
+@pytest.mark.parametrize("name", ["onclick", "onLoad".lower(), "a b", "a>b", "1a"])
+def test_attributes_that_run_or_break_out_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="attribute"):
+        element("p", **{name: "x"})
+
+
+@given(st.integers(1, 300), st.integers(10, 200))
+def test_long_words_are_cut_and_their_length_told(length: int, longest: int) -> None:
+    word = "x" * length
+    shown = shortened(word, longest)
+    assert shown == word if length <= longest else f"{length:,} characters" in shown and len(shown) < longest + 40
+    assert shown.startswith("x" * min(length, longest // 2))
+
+
+def test_a_word_is_isolated_in_its_direction() -> None:
+    assert parsed(isolated("שלום", title="x")).found == [("bdi", {"title": "x"})]
+
+
+def test_a_page_lets_nothing_in_and_runs_its_own_script_alone() -> None:
+    style, script = "p{color:red}", "let a = 1;"
+    whole = page("<title>", element("p", "text"), style=style, script=script)
+    found = dict(parsed(whole).found)
+    policy = next(a["content"] for tag, a in parsed(whole).found if a.get("http-equiv"))
+    rules = dict(rule.strip().split(" ", 1) for rule in str(policy).split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["img-src"] == "data:"
+    for text, kind in ((style, "style-src"), (script, "script-src")):
+        assert rules[kind] == f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    assert "script" in found and "<title>&lt;title&gt;</title>" in whole
+    assert "script" not in page("t", element("p"), style=style)
+
+
+@pytest.mark.parametrize("text", ["</style>", "<!-- ", "a</b"])
+def test_a_style_cannot_end_itself(text: str) -> None:
+    with pytest.raises(ValueError):
+        page("t", element("p"), style=text)
+
+
+def test_a_drawing_is_an_image_of_the_page() -> None:
+    svg = "<svg><script>alert(1)</script></svg>"
+    ((tag, attributes),) = parsed(markup.picture(svg, "a <drawing>")).found
+    assert tag == "img" and attributes["alt"] == "a <drawing>"
+    assert base64.b64decode(str(attributes["src"]).partition(",")[2]).decode() == svg
