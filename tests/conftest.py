@@ -14,9 +14,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if not torch.cuda.is_available():  # Triton's kernels run on a CPU too, slowly
     os.environ["TRITON_INTERPRET"] = "1"
 
-CHECKED = ("kernels.gru", "kernels.pointer_sum", "kernels.recurrence", "readers", "batches.host", "batches.device")
-STACKED = ("training.stacked", "training.stacked_step", "training.stacked_evaluation")
-install_import_hook([f"asreader.{name}" for name in (*CHECKED, *STACKED)], "beartype.beartype")
+CHECKED = ("ops", "readers", "batches", "training.stacking", "training.engines")
+install_import_hook([f"asreader.{name}" for name in CHECKED], "beartype.beartype")
 
 settings.register_profile("asreader", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("asreader")

@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from asreader import plugins
 from asreader.errors import InputError
 from asreader.plugins import nearest
 
 SECTIONS = ("data", "reader", "train")
+_FORMER_NAMES = {"train.backend": "engine"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class TrainSettings:
     validate_every: int = 0  # batches, and at the end; 0: after every epoch
     patience: int = 1  # stop after so many validations in a row without a better one
     metric: str = "accuracy"  # or "loss": what "better" means
-    backend: str = "auto"  # or "ddp": one reader on many devices, a process for each, started by torchrun
+    engine: str = "auto"  # how steps are taken: `asreader engines`; ddp is started by torchrun, a process for each device
     device: str = "auto"  # auto, cpu, cuda, cuda:1, mps
     precision: str = "auto"  # auto: bfloat16 on a GPU, float32 elsewhere
     checkpoint_seconds: float = 60.0
@@ -67,7 +69,7 @@ class TrainSettings:
         _one_of("train.metric", self.metric, ("accuracy", "loss"))
         _one_of("train.precision", self.precision, ("auto", "float32", "bfloat16"))
         _one_of("train.decay", self.decay, ("none", "linear", "cosine"))
-        _one_of("train.backend", self.backend, ("auto", "ddp"))
+        _one_of("train.engine", self.engine, ("auto", *plugins.names("training.engines")))
         for name in ("epochs", "batch", "prefetch", "patience", "log_every"):
             _at_least(f"train.{name}", getattr(self, name), 1)
         for name in ("validate_every", "warmup"):
@@ -156,6 +158,7 @@ def _checked(section: type, name: str, keys: Mapping[str, object], where: str) -
     defaults = {setting.name: setting.default for setting in fields(section)}
     values: dict[str, Any] = {}
     for key, value in keys.items():
+        key = _FORMER_NAMES.get(f"{name}.{key}", key)
         if key not in defaults:
             raise InputError(f"{where}: [{name}] has no setting {key!r}; {nearest(key, sorted(defaults))}")
         kind = type(defaults[key])

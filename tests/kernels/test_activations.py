@@ -8,7 +8,7 @@ import torch
 triton = pytest.importorskip("triton")
 import triton.language as tl  # noqa: E402
 
-from asreader.kernels import persistent  # noqa: E402
+from asreader.ops.gru import triton  # noqa: E402
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -17,8 +17,8 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 def _both(numbers, sigmoids, tanhs, N: tl.constexpr):  # type: ignore[no-untyped-def]
     place = tl.arange(0, N)
     x = tl.load(numbers + place)
-    tl.store(sigmoids + place, persistent._sigmoid(x))
-    tl.store(tanhs + place, persistent._tanh(x))
+    tl.store(sigmoids + place, triton._sigmoid(x))
+    tl.store(tanhs + place, triton._tanh(x))
 
 
 def made(numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

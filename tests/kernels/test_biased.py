@@ -10,7 +10,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 @pytest.mark.parametrize(("readers", "words", "rows", "width"), [(2, 5, 6, 16), (1, 1, 1, 3), (3, 7, 13, 40)])
 def test_one_product_for_both(readers: int, words: int, rows: int, width: int) -> None:
-    biased = pytest.importorskip("asreader.kernels.biased")
+    biased = pytest.importorskip("asreader.ops.gru.kernel_weights")
     torch.manual_seed(rows)
     vectors, weights = (torch.randn(readers, count, width, device=DEVICE) for count in (words, rows))
     biases = torch.randn(readers, rows, device=DEVICE)

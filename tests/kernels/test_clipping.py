@@ -6,7 +6,7 @@ import pytest
 import torch
 
 pytest.importorskip("triton")
-from asreader.kernels import clipping
+from asreader.ops.grad_norm import triton
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -17,7 +17,7 @@ def test_gradients_are_divided_as_pytorch_clips_them(most: float) -> None:
     sizes, readers = [(9, 1000), (2, 3, 5), (8192,), (1,), (8193,), (40,)], 3
     gradients = [torch.randn(readers, *size, device=DEVICE) for size in sizes]
     gradients[0] = gradients[0].bfloat16()
-    found = clipping.divisors([clipping.squares(gradients[:1]), clipping.squares(gradients[1:])], most)
+    found = triton.divisors([triton.squares(gradients[:1]), triton.squares(gradients[1:])], most)
     for reader in range(readers):
         own = [torch.nn.Parameter(torch.zeros(size, device=DEVICE)) for size in sizes]
         for parameter, gradient in zip(own, gradients, strict=True):

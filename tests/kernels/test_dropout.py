@@ -35,7 +35,7 @@ def test_the_share_the_scale_and_the_gradient() -> None:
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_the_kernel(share: float) -> None:
     """On a CPU by Triton's interpreter: another draw than torch's, but the same law."""
-    kernel = pytest.importorskip("asreader.kernels.dropout_kernel")
+    kernel = pytest.importorskip("asreader.ops.keyed_dropout.triton")
     values, keys = torch.rand(2, 5000, device=DEVICE) + 1, torch.tensor([3, 4], dtype=torch.int32, device=DEVICE)
     found = kernel.masked(values, keys, share, 0)
     assert torch.equal(found, kernel.masked(values, keys, share, 0))

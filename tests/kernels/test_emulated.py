@@ -18,8 +18,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from asreader.kernels import cluster
-from asreader.kernels.cluster import Shape
+from asreader.ops.gru import cuda
+from asreader.ops.gru.cuda import Shape
 from tests.kernels.test_pointing import given as to_point
 from tests.kernels.test_recurrence import assert_same, assert_scaled, given
 from tests.kernels.test_words import places_with_values
@@ -45,7 +45,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Shape], ctype
 
 
 def compiled(shape: Shape, folder: Path) -> ctypes.CDLL:
-    text, options = cluster.program(shape, EMULATED.read_text(encoding="utf-8"))
+    text, options = cuda.program(shape, EMULATED.read_text(encoding="utf-8"))
     return built_from(text, options, ["gru_forward", "gru_backward"], folder)
 
 
@@ -94,10 +94,10 @@ def test_the_cluster_kernels(
     library: Callable[[Shape], ctypes.CDLL], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     shape = Shape(hidden, blocks, width, -(-batch // width), many)
-    monkeypatch.setattr(cluster, "_shape", lambda *_: shape)
-    monkeypatch.setattr(cluster, "_kernel", lambda name, wanted, *_: kernel_of(library(wanted), name, seed))
-    assert_same(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
-    assert_scaled(given(2, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
+    monkeypatch.setattr(cuda, "_shape", lambda *_: shape)
+    monkeypatch.setattr(cuda, "_kernel", lambda name, wanted, *_: kernel_of(library(wanted), name, seed))
+    assert_same(given(2, steps, batch, hidden, torch.bfloat16), cuda, 0.05)
+    assert_scaled(given(2, steps, batch, hidden, torch.bfloat16), cuda, 0.05)
 
 
 def alone(name: str, text: str, options: list[str], folder: Path) -> Kernel:
@@ -113,7 +113,7 @@ def alone(name: str, text: str, options: list[str], folder: Path) -> Kernel:
 def test_pointing(
     readers: int, steps: int, batch: int, hidden: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pointing = pytest.importorskip("asreader.kernels.pointing")
+    pointing = pytest.importorskip("asreader.ops.attention_loss.triton")
     monkeypatch.setattr(
         pointing, "_kernel", lambda hidden, _: alone("point_partly", *pointing.program(hidden), tmp_path)
     )
@@ -146,7 +146,7 @@ def test_sums_of_places(
 
             return run
 
-    segments = pytest.importorskip("asreader.kernels.segments")
+    segments = pytest.importorskip("asreader.ops.segment_sum.triton")
     over_edges = segments._over_edges
     monkeypatch.setattr(segments, "_kernel", kernel)
     monkeypatch.setattr(segments, "_over_edges", OverEdges())
@@ -204,19 +204,19 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_found(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of these a GPU would forgive most of the time."""
-    shape, right, (place, instead) = Shape(384, 3, 32, 1, True), cluster._text("many_gru.cu"), FAULTS[fault]
+    shape, right, (place, instead) = Shape(384, 3, 32, 1, True), cuda._text("many_gru.cu"), FAULTS[fault]
     assert right.count(place) == 1, "the kernel has changed"
-    parts = {"cluster.cuh": cluster._text("cluster.cuh"), "many_gru.cu": right.replace(place, instead)}
-    monkeypatch.setattr(cluster, "_text", parts.__getitem__)
+    parts = {"cluster.cuh": cuda._text("cluster.cuh"), "many_gru.cu": right.replace(place, instead)}
+    monkeypatch.setattr(cuda, "_text", parts.__getitem__)
     library = cache(lambda wanted: compiled(wanted, Path(tempfile.mkdtemp(dir=tmp_path))))
-    monkeypatch.setattr(cluster, "_shape", lambda *_: shape)
+    monkeypatch.setattr(cuda, "_shape", lambda *_: shape)
     found = 0
     for seed in range(4):
-        monkeypatch.setattr(cluster, "_kernel", lambda name, own, *_, seed=seed: kernel_of(library(own), name, seed))
+        monkeypatch.setattr(cuda, "_kernel", lambda name, own, *_, seed=seed: kernel_of(library(own), name, seed))
         arguments = given(2, 4, 32 if seed % 2 else 19, 384, torch.bfloat16)
         try:
-            assert_same(arguments, cluster, 0.05)
-            assert_scaled(arguments, cluster, 0.05)
+            assert_same(arguments, cuda, 0.05)
+            assert_scaled(arguments, cuda, 0.05)
         except AssertionError:
             found += 1
     assert found

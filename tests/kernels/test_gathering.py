@@ -17,7 +17,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 @pytest.mark.parametrize("redrawn", [True, False])
 def test_one_launch_gathers_what_many_do(monkeypatch: pytest.MonkeyPatch, redrawn: bool) -> None:
-    gathering = pytest.importorskip("asreader.kernels.gathering")
+    gathering = pytest.importorskip("asreader.ops.gather_batch.triton")
     monkeypatch.setattr(gathering, "BLOCK", 16)  # so that documents are several blocks
     store = encode([*stories(9, 5)])
     words = build(store.counts(), min_count=3, unknown=6)

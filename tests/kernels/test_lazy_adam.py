@@ -6,8 +6,8 @@ import pytest
 import torch
 
 pytest.importorskip("triton")
-from asreader.kernels import lazy_adam
 from asreader.kernels.words import distinct
+from asreader.ops.row_adam import triton
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -26,7 +26,7 @@ def _compare(keep: float) -> None:
     optimizers = [torch.optim.Adam([plain[n]], rates[n].item()) for n in range(readers)]
     steps = torch.zeros(readers, 3)
     factors = torch.linspace(1.0, 0.2, 100)  # then they stay
-    lazy = lazy_adam.tables(
+    lazy = triton.tables(
         start.clone(), torch.zeros_like(start), torch.zeros_like(start), rates, steps[:, 0], factors=factors,
         average=start.clone() if keep else None, keep=keep,
     )  # fmt: skip
@@ -72,7 +72,7 @@ def test_a_second_moment_fades_however_often_rows_are_settled() -> None:
     """Also when the first has faded to nothing long ago."""
     with DEVICE:
         start, zeros, rates = torch.ones(1, 2, 4), torch.zeros(1, 2, 4), torch.tensor([0.01])
-        lazy = lazy_adam.tables(start.clone(), zeros.clone(), zeros + 0.5, rates, torch.zeros(1))
+        lazy = triton.tables(start.clone(), zeros.clone(), zeros + 0.5, rates, torch.zeros(1))
         for step in (3, 700, 1500):
             lazy.settle(torch.full((1,), float(step)))
     torch.testing.assert_close(lazy.second, zeros + 0.5 * 0.999**1500, rtol=1e-4, atol=0.0)
@@ -87,12 +87,12 @@ def test_other_parameters_step_as_adam_does() -> None:
         plain = [own.double().requires_grad_() for own in start]
         optimizers = [torch.optim.Adam([own], rate.item()) for own, rate in zip(plain, rates, strict=True)]
         steps, first, second = torch.zeros(2, 3), torch.zeros_like(start), torch.zeros_like(start)
-        lazy = lazy_adam.tables(start.clone(), first.clone(), second.clone(), rates, steps[:, 0])
+        lazy = triton.tables(start.clone(), first.clone(), second.clone(), rates, steps[:, 0])
         ready = torch.zeros(2, 7, 308)
         for _ in range(5):
             gradient = torch.randn_like(start)
             steps += 1
-            lazy.step(lazy_adam.Stepping(start, first, second, None, gradient), scale, steps[:, 0], ready)
+            lazy.step(triton.Stepping(start, first, second, None, gradient), scale, steps[:, 0], ready)
             assert torch.equal(ready[..., :300], start) and not ready[..., 300:].any()
             for n, optimizer in enumerate(optimizers):
                 plain[n].grad = (gradient[n] / scale[n]).double()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 pytest.importorskip("triton")
-from asreader.kernels import pointing
+from asreader.ops.attention_loss import triton
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -20,22 +20,22 @@ def test_scores_losses_and_gradients(readers: int, steps: int, batch: int, hidde
     states.requires_grad_(), question.requires_grad_()
     both, asked = (tensor.unflatten(0, (-1, 2)) for tensor in (states, question))
     scores = torch.einsum("ndtbh,ndbh->nbt", both, asked)
-    torch.testing.assert_close(pointing.scores(states, question), scores, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(triton.scores(states, question), scores, rtol=1e-4, atol=1e-4)
 
     sums = [scores.masked_fill(~mask, -torch.inf).logsumexp(dim=-1) for mask in (readable, answer_at)]
     missed = sums[0] - sums[1]
     expected = torch.autograd.grad(missed, (scores, question, states), shares[:, None].expand_as(missed))
-    found = pointing.learnt(states.detach(), question.detach(), readable, answer_at, shares)
+    found = triton.learnt(states.detach(), question.detach(), readable, answer_at, shares)
     torch.testing.assert_close(found.missed, missed, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close((found.to_scores, found.to_question), expected[:2], rtol=1e-4, atol=1e-4)
-    apart = pointing.to_question(found.to_scores, states), pointing.to_states(found.to_scores, question)
+    apart = triton.to_question(found.to_scores, states), triton.to_states(found.to_scores, question)
     torch.testing.assert_close(apart, expected[1:], rtol=1e-4, atol=1e-4)
 
 
 def test_examples_that_do_not_count_teach_nothing() -> None:
     """All that may be read supports them: both sums are the same."""
     states, question, readable, _, shares = given(1, 90, 3, 8)
-    found = pointing.learnt(states, question, readable, readable, shares)
+    found = triton.learnt(states, question, readable, readable, shares)
     for tensor in (found.missed, found.to_scores, found.to_question):
         torch.testing.assert_close(tensor, torch.zeros_like(tensor), rtol=0.0, atol=1e-6)
 
@@ -45,8 +45,8 @@ def test_examples_that_do_not_count_teach_nothing() -> None:
 def test_in_bfloat16_it_is_the_same(readers: int, steps: int, hidden: int) -> None:
     *factors, readable, answer_at, shares = given(readers, steps, 5, hidden)
     factors = [factor.bfloat16() / 2 for factor in factors]
-    found = pointing.learnt(*factors, readable, answer_at, shares)
-    expected = pointing.learnt(*(factor.float() for factor in factors), readable, answer_at, shares)
+    found = triton.learnt(*factors, readable, answer_at, shares)
+    expected = triton.learnt(*(factor.float() for factor in factors), readable, answer_at, shares)
     torch.testing.assert_close(found.missed, expected.missed, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(found.to_scores, expected.to_scores, rtol=1e-3, atol=1e-5)
     torch.testing.assert_close(found.to_question.float(), expected.to_question, rtol=1e-2, atol=1e-3)

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from asreader.kernels import cluster, recurrence
+from asreader.kernels import recurrence
 from asreader.kernels.recurrence import Given
 from asreader.kernels.words import Places
+from asreader.ops.gru import cuda
 
 GPU = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if GPU else "cpu")
@@ -110,13 +111,13 @@ def assert_scaled(arguments: Given, way: ModuleType, tolerance: float) -> None:
 )
 def test_the_triton_kernel(recurrences: int, steps: int, batch: int, hidden: int) -> None:
     """On a CPU by Triton's interpreter, one program for each recurrence."""
-    persistent = pytest.importorskip("asreader.kernels.persistent")
+    persistent = pytest.importorskip("asreader.ops.gru.triton")
     assert_same(given(recurrences, steps, batch, hidden), persistent, 1e-5)
     assert_scaled(given(recurrences, steps, batch, hidden), persistent, 1e-5)
 
 
 def test_more_sequences_than_the_chip_holds_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    persistent = pytest.importorskip("asreader.kernels.persistent")
+    persistent = pytest.importorskip("asreader.ops.gru.triton")
     monkeypatch.setattr(persistent, "_widest", lambda *_: 2)
     assert_same(given(2, 3, 5, 64), persistent, 1e-5)
     assert_scaled(given(2, 3, 5, 64), persistent, 1e-5)
@@ -159,7 +160,7 @@ def test_what_the_triton_kernel_needs_of_the_chip_is_known() -> None:
 
 
 def test_every_place_may_have_a_word_of_its_own() -> None:
-    persistent = pytest.importorskip("asreader.kernels.persistent")
+    persistent = pytest.importorskip("asreader.ops.gru.triton")
     drawn = given(2, 3, 2, 64)
     table = drawn.table[:, :6].detach().requires_grad_()
     own = Given(table, Places.one_each((1, 3, 2), DEVICE), drawn.weights, drawn.biases, drawn.lengths)
@@ -170,33 +171,33 @@ def test_every_place_may_have_a_word_of_its_own() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("hidden", range(64, 1025, 192))
 def test_the_triton_kernel_on_a_gpu(hidden: int, dtype: torch.dtype) -> None:
-    from asreader.kernels import persistent
+    from asreader.ops.gru import triton
 
-    if not persistent.serves(DEVICE, dtype, hidden):
+    if not triton.serves(DEVICE, dtype, hidden):
         pytest.skip("too large for float32")
-    assert_same(given(4, 9, 5, hidden, dtype), persistent, 1e-4 if dtype == torch.float32 else 0.05)
+    assert_same(given(4, 9, 5, hidden, dtype), triton, 1e-4 if dtype == torch.float32 else 0.05)
 
 
-CLUSTERED = cluster.serves(DEVICE, torch.bfloat16, 64)
+CLUSTERED = cuda.serves(DEVICE, torch.bfloat16, 64)
 
 
 @pytest.mark.skipif(not CLUSTERED, reason="needs a GPU with thread block clusters")
-@pytest.mark.parametrize("hidden", cluster.FEW)
+@pytest.mark.parametrize("hidden", cuda.FEW)
 @pytest.mark.parametrize(
     ("recurrences", "steps", "batch"), [(2, 1, 1), (2, 20, 32), (4, 13, 7), (8, 9, 33), (20, 6, 32), (34, 5, 32)]
 )
 def test_the_cluster_kernel(hidden: int, recurrences: int, steps: int, batch: int) -> None:
-    assert_same(given(recurrences, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
-    assert_scaled(given(recurrences, steps, batch, hidden, torch.bfloat16), cluster, 0.05)
+    assert_same(given(recurrences, steps, batch, hidden, torch.bfloat16), cuda, 0.05)
+    assert_scaled(given(recurrences, steps, batch, hidden, torch.bfloat16), cuda, 0.05)
 
 
 @pytest.mark.skipif(not CLUSTERED, reason="needs a GPU with thread block clusters")
 def test_the_cluster_kernel_gives_the_same_bits_again() -> None:
     arguments = given(16, 200, 32, 384, torch.bfloat16)
-    first = by(cluster, arguments)
+    first = by(cuda, arguments)
     gradient = torch.autograd.grad(first.sum(), arguments.table)[0]
     for _ in range(5):
-        again = by(cluster, arguments)
+        again = by(cuda, arguments)
         assert torch.equal(first, again)
         assert torch.equal(gradient, torch.autograd.grad(again.sum(), arguments.table)[0])
 

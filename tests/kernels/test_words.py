@@ -37,7 +37,7 @@ def test_every_place_finds_its_word(seed: int, readers: int, batch: int, width: 
 def test_kernels_find_what_the_definition_finds(
     monkeypatch: pytest.MonkeyPatch, readers: int, batch: int, width: int, asked: int, table: int, scanned: int
 ) -> None:
-    numbering = pytest.importorskip("asreader.kernels.numbering")
+    numbering = pytest.importorskip("asreader.ops.unique_rows.triton")
     monkeypatch.setattr(numbering, "SCANNED", scanned)
     torch.manual_seed(table)
     rows = torch.randint(0, table, (readers, batch, width + asked), dtype=torch.int32, device=DEVICE)
@@ -97,7 +97,7 @@ def test_sums_of_places(
     places: int, words: int, columns: int, empty: float, precision: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Words within a chunk, over its edge, over several chunks, words that stand nowhere, places without a word."""
-    segments = pytest.importorskip("asreader.kernels.segments")
+    segments = pytest.importorskip("asreader.ops.segment_sum.triton")
     monkeypatch.setattr(torch, "empty_like", lambda like: torch.full_like(like, torch.nan))
     values, where, expected = places_with_values(places, words, columns, empty, precision)
     found = segments.summing(values, where.by_word, segments.begun(where.by_word, expected.to(precision)))()

@@ -16,7 +16,7 @@ from asreader.data.formats import jsonl
 from asreader.inference.reader import Reader
 from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop
-from asreader.training.averaging import Average
+from asreader.training.ema import Average
 
 
 def slow(history: list[float], keep: float) -> float:

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 pytest.importorskip("triton")
-from asreader.kernels import clipping
-from asreader.kernels.biased import Ready
 from asreader.kernels.words import DistinctWords, distinct
+from asreader.ops.grad_norm import triton
+from asreader.ops.gru.kernel_weights import Ready
 from asreader.readers.attention_sum import AttentionSum
 from asreader.training.stacked import Encoders, Stack
 from asreader.training.stacked_adam import Moments, OwingAdam, Recipe, StackedAdam
@@ -62,7 +62,7 @@ def test_what_is_owed_is_paid_when_weights_are_asked_for(average: float) -> None
             owed = [tensor for part in owing.owed for tensor in part.tensors()]
             for to, gradient in zip(owed, gradients[1:], strict=True):
                 to.copy_(gradient)
-            owing.owe(gradients[0], [clipping.squares(gradients[:3]), clipping.squares(gradients[3:])], words)
+            owing.owe(gradients[0], [triton.squares(gradients[:3]), triton.squares(gradients[3:])], words)
         plain.step(gradients, words)
         if step in (3, 4, 6):  # also twice in a row, and again before anything is owed
             owing.settle()

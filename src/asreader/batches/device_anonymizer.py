@@ -1,4 +1,4 @@
-"""batches on a device -> the same, some candidates met as unknown words: `entities.strange` for many readers."""
+"""batches on a device -> the same with some candidates as unknown words: `draw_anonymized` for many readers."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from asreader.batches.anonymous_rows import strange
+from asreader.batches.anonymous_rows import draw_anonymized
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, PADDING_ROW
 
 
 @dataclass(frozen=True)
-class Strangers:
-    """What it takes to do so for the examples of one data set."""
+class CandidateAnonymizer:
+    """What the examples of one data set need for it."""
 
-    share: float
-    unknown: int  # how many rows unknown words have
+    probability: float
+    unknown_rows: int
     first_known: int  # the row behind all anonymous ones
-    behind: Int[Tensor, " examples"]  # the distinct unknown words that each has anyway
-    asked_at: Int[Tensor, " words"]  # which candidate each word of the questions is
+    unknown_counts: Int[Tensor, " examples"]  # the distinct unknown words that each example has anyway
+    question_candidate_at: Int[Tensor, " words"]  # which candidate each word of the questions is
 
-    def rows(self, numbers: Int[Tensor, "N B"], keys: Int[Tensor, " N"], choices: int) -> Int[Tensor, "N B C"]:
-        """The row that each candidate borrows, or PADDING_ROW for those that stay who they are."""
-        place = torch.arange(choices, device=numbers.device)
-        drawn = strange(keys.long()[:, None, None], numbers[..., None], place, self.share)
-        row = FIRST_ANONYMOUS_ROW + (self.behind[numbers][..., None] + place) % self.unknown
+    def draw_rows(self, numbers: Int[Tensor, "N B"], keys: Int[Tensor, " N"], candidates: int) -> Int[Tensor, "N B C"]:
+        """The row of each candidate that is anonymized, PADDING_ROW for the others."""
+        index = torch.arange(candidates, device=numbers.device)
+        drawn = draw_anonymized(keys.long()[:, None, None], numbers[..., None], index, self.probability)
+        row = FIRST_ANONYMOUS_ROW + (self.unknown_counts[numbers][..., None] + index) % self.unknown_rows
         return torch.where(drawn, row, PADDING_ROW)
 
-    def met(
-        self, rows: Int[Tensor, "N B T"], at: Int[Tensor, "N B T"], drawn: Int[Tensor, "N B C"]
+    def replace_rows(
+        self, rows: Int[Tensor, "N B T"], candidate_at: Int[Tensor, "N B T"], drawn: Int[Tensor, "N B C"]
     ) -> Int[Tensor, "N B T"]:
-        """The rows of words, where strange ones have borrowed rows."""
-        borrowed = drawn.gather(2, at.clamp(min=0).long())
-        return torch.where((at >= 0) & (borrowed != PADDING_ROW) & (rows >= self.first_known), borrowed, rows)
+        """The rows of words, with those of anonymized candidates replaced."""
+        row = drawn.gather(2, candidate_at.clamp(min=0).long())
+        return torch.where((candidate_at >= 0) & (row != PADDING_ROW) & (rows >= self.first_known), row, rows)

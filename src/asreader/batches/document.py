@@ -1,74 +1,73 @@
-"""a document, and question after question about it -> Batches of one: what the document alone decides is made once.
+"""one document, question after question -> Batches of one: what depends on the document alone is computed once.
 
-`Batcher` makes the same of a store that holds this one question; that is the definition. Here no store is made, and no
-word of the document is looked up again.
+`Batcher` defines the result: it makes the same of a store that holds this one question.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from asreader.batches.host import Batch, Mentions, Words, beside
+from asreader.batches.batch import NO_ANSWER_INDEX, NO_CANDIDATE, Batch, Words
+from asreader.batches.question_placement import place_question
 from asreader.data.example import Sentence, proposed
 from asreader.data.occurrences import occurrences
 from asreader.data.vocabulary import ENTITY, UNKNOWN, Vocabulary
 
-Places = tuple[int, ...]
-NO_ANSWERS = torch.tensor([-1])
+Positions = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Choices:
-    """Candidates: the one word whose vector stands for each, its places in the document, and whether it counts."""
+class CandidateWords:
+    """Candidates: the one word whose vector stands for each, its positions in the document, and whether it counts."""
 
     words: tuple[str, ...]
     heads: tuple[str, ...]
-    places: tuple[Places, ...]
+    positions: tuple[Positions, ...]
     eligible: tuple[bool, ...]
 
-    @cached_property
-    def mask(self) -> Tensor:
-        """Which candidates count."""
-        if all(self.eligible):
-            return _unpadded(len(self.eligible))[0]
-        return torch.tensor([self.eligible], dtype=torch.bool)
-
-    @cached_property
-    def mentions(self) -> tuple[Tensor, Tensor]:
-        """Pairs (candidate, position)."""
-        mentioned = [candidate for candidate, places in enumerate(self.places) for _ in places]
-        return torch.tensor(mentioned, dtype=torch.int64), torch.tensor([*chain(*self.places)], dtype=torch.int64)
+    def place_mentions(self, length: int) -> Tensor:
+        """candidate_at of a document of this length."""
+        depth = [0] * length
+        mentions: list[list[int]] = [[NO_CANDIDATE] * length]
+        for candidate, positions in enumerate(self.positions):
+            for position in positions:
+                if depth[position] == len(mentions):
+                    mentions.append([NO_CANDIDATE] * length)
+                mentions[depth[position]][position] = candidate
+                depth[position] += 1
+        return torch.tensor(mentions).T[None].contiguous()
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question as a Batch of one, its candidates in words, and where in the Batch the document begins and ends."""
+class QuestionBatch:
+    """A question as a Batch of one, its candidates in words, and where in the Batch the document starts and stops."""
 
     batch: Batch
-    choices: Choices
+    candidates: CandidateWords
     start: int
     stop: int
 
 
-class Document:
-    """The words of a document, in order of appearance, with their places and their rows."""
+class EncodedDocument:
+    """The words of a document with their positions and their rows."""
 
     def __init__(self, sentences: tuple[Sentence, ...], vocabulary: Vocabulary, question_at: str = "apart") -> None:
         self._sentences, self._vocabulary, self._question_at = sentences, vocabulary, question_at
         self._words = tuple(chain(*sentences))
-        places: dict[str, list[int]] = {}
-        for place, word in enumerate(self._words):
-            places.setdefault(word, []).append(place)
-        self._places = {word: tuple(where) for word, where in places.items()}
+        positions: dict[str, list[int]] = {}
+        for position, word in enumerate(self._words):
+            positions.setdefault(word, []).append(position)
+        self._positions = {word: tuple(where) for word, where in positions.items()}
         self._pools = {UNKNOWN: vocabulary.unknown_rows, ENTITY: vocabulary.entity_rows}
-        self._row, self._lent = self._with_rows(places, {}, {UNKNOWN: 0, ENTITY: 0})
+        self._row, self._assigned = self._assign_rows(positions, {}, {UNKNOWN: 0, ENTITY: 0})
         self._rows = [self._row[word] for word in self._words]
 
     @cached_property
@@ -76,82 +75,69 @@ class Document:
         """The document by itself."""
         return _words(self._rows)
 
-    def asked(self, question: Sentence, candidates: tuple[str, ...] = ()) -> Asked:
+    def make_batch(self, question: Sentence, candidates: tuple[str, ...] = ()) -> QuestionBatch:
         """A question about these candidates or, without any, about every word that may be proposed."""
-        choices = self._given(candidates) if candidates else self._proposed
-        row, _ = self._with_rows((*question, *choices.heads), self._row, self._lent)
+        chosen = self._locate_candidates(candidates) if candidates else self._proposed
+        row, _ = self._assign_rows((*question, *chosen.heads), self._row, self._assigned)
         question_rows = [row[word] for word in question]
-        document, readable, start = self._beside(question_rows)
-        mentioned, positions = choices.mentions
+        before, behind = place_question(np.array(question_rows, np.int32), self._question_at)
+        start, stop = len(before), len(before) + len(self._rows)
+        document = self.words if self._question_at == "apart" else _words([*before, *self._rows, *behind])
+        column = torch.arange(document.rows.shape[1])
+        candidate_at = chosen.place_mentions(len(self._rows))
+        if start or len(behind):
+            candidate_at = functional.pad(candidate_at, (0, 0, start, len(behind)), value=NO_CANDIDATE)
         batch = Batch(
             document=document,
             question=_words(question_rows),
-            readable=readable,
-            candidates=torch.tensor([[row[word] for word in choices.heads]], dtype=torch.int64),
-            eligible=choices.mask,
-            mentions=Mentions(mentioned, positions + start if start else positions),
-            answers=NO_ANSWERS,
+            in_document=((column >= start) & (column < stop))[None],
+            candidates=torch.tensor([[row[word] for word in chosen.heads]], dtype=torch.int64),
+            eligible=torch.tensor([chosen.eligible], dtype=torch.bool),
+            candidate_at=candidate_at,
+            answers=torch.tensor([NO_ANSWER_INDEX]),
         )
-        return Asked(batch, choices, start, start + len(self._rows))
+        return QuestionBatch(batch, chosen, start, stop)
 
-    def _with_rows(
-        self, words: Iterable[str], known: Mapping[str, int], lent: Mapping[int, int]
+    def _assign_rows(
+        self, words: Iterable[str], known: Mapping[str, int], assigned: Mapping[int, int]
     ) -> tuple[dict[str, int], dict[int, int]]:
-        """Rows of these words, and how many are lent then. Words that are not known yet and have none of their own
-        borrow one, in order of appearance, behind those who borrowed before (`entities.borrowed`)."""
-        row, lent = dict[str, int](), dict(lent)
+        """Rows of these words, and how many of each pool are assigned then: `assign_anonymous_rows`, continued."""
+        row, assigned = dict[str, int](), dict(assigned)
         for word in words:
             if word not in row:
                 number = known[word] if word in known else self._vocabulary.row(word)
                 if number < 0:
-                    pool, before = self._pools[number], lent[number]
-                    lent[number] += 1
+                    pool, before = self._pools[number], assigned[number]
+                    assigned[number] += 1
                     number = pool[before % len(pool)]
                 row[word] = number
-        return row, lent
-
-    def _beside(self, question: list[int]) -> tuple[Words, Tensor, int]:
-        """What is read as the document, where attention may go, and where the document proper begins."""
-        if self._question_at == "apart":
-            return self.words, self.words.mask, 0
-        before, behind = beside(np.array(question, np.int32), self._question_at)
-        words = _words([*before, *self._rows, *behind])
-        column = torch.arange(words.rows.shape[1])
-        start, stop = len(before), len(before) + len(self._rows)
-        return words, ((column >= start) & (column < stop))[None], start
+        return row, assigned
 
     @cached_property
-    def _proposed(self) -> Choices:
+    def _proposed(self) -> CandidateWords:
         words = proposed(self._sentences)
-        return Choices(words, words, tuple(self._places[word] for word in words), (True,) * len(words))
+        return CandidateWords(words, words, tuple(self._positions[word] for word in words), (True,) * len(words))
 
-    def _given(self, candidates: tuple[str, ...]) -> Choices:
-        """As the data has them: one of no words has no places, and neither has a further copy of one."""
-        heads, places, eligible, met = [], [], [], set[str]()
+    def _locate_candidates(self, candidates: tuple[str, ...]) -> CandidateWords:
+        """As the data has them: an empty candidate has no positions, nor has a further copy of one."""
+        heads, positions, eligible, seen = [], [], [], set[str]()
         for candidate in candidates:
             parts = candidate.split()
-            counts = bool(parts) and candidate not in met
-            met.add(candidate)
+            counts = bool(parts) and candidate not in seen
+            seen.add(candidate)
             heads.append(parts[-1] if parts else candidate)
-            places.append(self._covered(parts) if counts else ())
+            positions.append(self._find_covered(parts) if counts else ())
             eligible.append(counts)
-        return Choices(candidates, tuple(heads), tuple(places), tuple(eligible))
+        return CandidateWords(candidates, tuple(heads), tuple(positions), tuple(eligible))
 
-    def _covered(self, parts: list[str]) -> Places:
+    def _find_covered(self, parts: list[str]) -> Positions:
         """The positions that these words, side by side, cover."""
-        if len(parts) == 1 or parts[0] not in self._places:
-            return self._places.get(parts[0], ())
+        if len(parts) == 1 or parts[0] not in self._positions:
+            return self._positions.get(parts[0], ())
         starts = occurrences(self._words, " ".join(parts))
         return tuple(sorted({start + offset for start in starts for offset in range(len(parts))}))
 
 
 def _words(rows: list[int]) -> Words:
     """One sequence, which has no padding."""
-    return Words(torch.tensor([rows]), *_unpadded(len(rows)))
-
-
-@lru_cache(maxsize=1 << 10)
-def _unpadded(length: int) -> tuple[Tensor, Tensor]:
-    """Mask and length of every sequence that is so long; nobody changes them."""
-    with torch.inference_mode(False):
-        return torch.ones((1, length), dtype=torch.bool), torch.tensor([length])
+    return Words(torch.tensor([rows]), torch.tensor([len(rows)]))

@@ -1,4 +1,4 @@
-"""documents and questions of a batch on a device -> documents with the question beside them, as `Batcher` puts them."""
+"""question, document -> what the document encoder reads: the document alone, or with the question next to it."""
 
 from __future__ import annotations
 
@@ -11,59 +11,68 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from asreader.batches.anonymous_rows import IntArray
 from asreader.data.vocabulary import PADDING_ROW, SEPARATOR_ROW
 
 _Counts = TypeVar("_Counts", NDArray[np.integer], Tensor)
 
 
+def place_question(question: IntArray, question_at: str) -> tuple[IntArray, IntArray]:
+    """What the document encoder reads before and behind the document: the question and a separator, or nothing."""
+    separator, nothing = np.array([SEPARATOR_ROW], np.int32), np.zeros(0, np.int32)
+    before = np.concatenate([question, separator]) if question_at in ("before", "around") else nothing
+    behind = np.concatenate([separator, question]) if question_at in ("after", "around") else nothing
+    return before, behind
+
+
 @dataclass(frozen=True)
-class Surroundings:
-    """On which sides of its document a question stands, a separator between them."""
+class QuestionPlacement:
+    """On which sides of a document its question is placed, with a separator between them; for batches on a device."""
 
     before: bool
     behind: bool
 
     @classmethod
-    def of(cls, question_at: str) -> Surroundings:
-        """From what the setting is called."""
+    def from_setting(cls, question_at: str) -> QuestionPlacement:
+        """From data.question_at."""
         return cls(question_at in ("before", "around"), question_at in ("after", "around"))
 
-    def added(self, asked: _Counts) -> _Counts:
+    def added_words(self, asked: _Counts) -> _Counts:
         """By how many words documents grow."""
         return (asked + 1) * (self.before + self.behind)
 
-    def first(self, asked: Int[Tensor, "N B"]) -> Int[Tensor, "N B"]:
-        """Where the document proper begins."""
+    def find_start(self, asked: Int[Tensor, "N B"]) -> Int[Tensor, "N B"]:
+        """Where the document itself begins."""
         return (asked + 1) * self.before
 
-    def place(
+    def map_positions(
         self, lengths: Int[Tensor, "N B"], asked: Int[Tensor, "N B"], width: int
     ) -> tuple[Int[Tensor, "N B T"], Bool[Tensor, "N B T"]]:
-        """Which word of the document stands at each place, and whether one does."""
+        """Which word of the document stands at each position, and whether one does."""
         column = torch.arange(width, device=lengths.device)
-        place = column - self.first(asked)[..., None]
-        return place.clamp(0, width - 1), (place >= 0) & (place < lengths[..., None])
+        position = column - self.find_start(asked)[..., None]
+        return position.clamp(0, width - 1), (position >= 0) & (position < lengths[..., None])
 
-    def rows(
+    def place_rows(
         self,
         document: Int[Tensor, "N B T"],
         question: Int[Tensor, "N B Q"],
         lengths: Int[Tensor, "N B"],
         asked: Int[Tensor, "N B"],
     ) -> Int[Tensor, "N B T"]:
-        """The rows with the question's beside them; there is room for them in T."""
+        """Document rows with the question's next to them; T is wide enough for both."""
         width = document.shape[2]
-        place, proper = self.place(lengths, asked, width)
-        rows = torch.where(proper, document.gather(2, place), PADDING_ROW)
+        position, in_document = self.map_positions(lengths, asked, width)
+        rows = torch.where(in_document, document.gather(2, position), PADDING_ROW)
         column = torch.arange(width, device=lengths.device)
-        gaps = [asked[..., None]] * self.before  # where separators stand
-        begins = [torch.zeros_like(asked)[..., None]] * self.before  # where the question does
+        separators = [asked[..., None]] * self.before
+        starts = [torch.zeros_like(asked)[..., None]] * self.before
         if self.behind:
-            gaps.append((self.first(asked) + lengths)[..., None])
-            begins.append(gaps[-1] + 1)
-        for gap, begin in zip(gaps, begins, strict=True):
-            of_question = column - begin
-            asking = (of_question >= 0) & (of_question < asked[..., None])
-            rows = torch.where(asking, question.gather(2, of_question.clamp(0, question.shape[2] - 1)), rows)
-            rows = torch.where(column == gap, SEPARATOR_ROW, rows)
+            separators.append((self.find_start(asked) + lengths)[..., None])
+            starts.append(separators[-1] + 1)
+        for separator, start in zip(separators, starts, strict=True):
+            position = column - start
+            in_question = (position >= 0) & (position < asked[..., None])
+            rows = torch.where(in_question, question.gather(2, position.clamp(0, question.shape[2] - 1)), rows)
+            rows = torch.where(column == separator, SEPARATOR_ROW, rows)
         return rows

@@ -13,7 +13,8 @@ from asreader.benchmark.timing import Times, Way, alternate, at_its_best, proven
 from asreader.benchmark.training import Sizes
 from asreader.benchmark.yardstick import PlainData, Yardstick, answers
 from asreader.data.store import encode
-from asreader.inference.reader import EVALUATION_BATCH, Reader, pick_device
+from asreader.inference.reader import Reader, pick_device
+from asreader.inference.store_evaluation import EVALUATION_BATCH
 
 
 def answering(sizes: Sizes, questions: int | None = None) -> dict[str, object]:

@@ -10,14 +10,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from asreader.batches.host import plan
+from asreader.batches.plan import plan_epoch, plan_step
 from asreader.benchmark.material import Material, material
 from asreader.benchmark.timing import Times, Way, alternate, at_its_best, provenance
 from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick
 from asreader.inference.reader import pick_device
 from asreader.runs.folder import Run
 from asreader.settings import Config, TrainSettings
-from asreader.training.loop import Training
+from asreader.training.engines import JobSpec
+from asreader.training.engines.plain import PlainEngine
+from asreader.training.job import Job, TrainingData
+from asreader.training.ranks import Ranks
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,13 @@ def _ways(sizes: Sizes, made: Material, device: torch.device) -> tuple[Way, Way]
     options: dict[str, object] = {"hidden": sizes.hidden, "embedding": sizes.embedding}
     settings = Config(train=TrainSettings(batch=sizes.batch, device=str(device)), reader=options)
     # A run is a folder only once something is saved; a benchmark saves nothing.
-    trained = Training(Run(Path("nowhere")), settings, made.vocabulary, made.store, None)
+    data = TrainingData(made.vocabulary, made.store, None, None, None)
+    spec = JobSpec(settings)
+    engine = PlainEngine("plain", spec, device, Ranks())
+    engine.attach([Job(Run(Path("nowhere")), settings, data, device)])
     torch.manual_seed(1)
     network = Yardstick(made.vocabulary.size, sizes.embedding, sizes.hidden).to(device)
-    plain = PlainTraining(network, PlainData(made.store, made.vocabulary, device), trained.reader.precision)
+    plain = PlainTraining(network, PlainData(made.store, made.vocabulary, device), spec.precision)
     batches = _batches(made, sizes.batch)
     steps = _steps_a_round(device)
     numbers = count()
@@ -69,7 +75,9 @@ def _ways(sizes: Sizes, made: Material, device: torch.device) -> tuple[Way, Way]
     def our_steps() -> None:
         for _ in range(steps):
             number = next(numbers)
-            trained.step(batches[number % len(batches)], number)
+            examples = batches[number % len(batches)]
+            step = plan_step(examples, made.vocabulary, seed=1, epoch=0, batch=number, step=number)
+            engine.run([[step]], lambda: False)
 
     plain_numbers = count()
 
@@ -83,7 +91,7 @@ def _ways(sizes: Sizes, made: Material, device: torch.device) -> tuple[Way, Way]
 def _batches(made: Material, size: int) -> list[NDArray[np.intp]]:
     """The paper's: shuffled, ten batches at a time sorted by length; here in an order that mixes short and long."""
     numbers = np.arange(len(made.store))
-    batches = plan(made.store.lengths, numbers, size=size, prefetch=10, seed=1, epoch=0)
+    batches = plan_epoch(made.store.lengths, numbers, size=size, prefetch=10, seed=1, epoch=0)
     middle = sorted(range(len(batches)), key=lambda place: abs(place - len(batches) // 2))
     return [batches[place] for place in middle if len(batches[place]) == size] or batches
 

@@ -53,7 +53,7 @@ def demo(out: Path) -> None:
     console.rule("2  training", align="left")
     chosen = settings(train, valid)
     with _second_reader(chosen, out) as second:
-        run = loop.train(chosen, out / "run", resume=True)
+        run = loop.train_run(chosen, out / "run", resume=True)
         reader = Reader.load(run.folder, "cpu")
 
         console.rule("3  evaluation", align="left")

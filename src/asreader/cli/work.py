@@ -28,9 +28,9 @@ def train(
 ) -> None:
     """Train a reader, or several: on a GPU side by side."""
     from asreader.settings import load_settings
-    from asreader.training import together
+    from asreader.training import loop
 
-    for run in together.train(load_settings(config, settings), out, count=readers, resume=resume):
+    for run in loop.train(load_settings(config, settings), out, count=readers, resume=resume):
         print(f"{run.folder}: done; try `asreader evaluate {run.folder} DATA` or `asreader answer {run.folder} ...`")
 
 

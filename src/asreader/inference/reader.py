@@ -1,4 +1,4 @@
-"""Examples -> Predictions, text -> Answer: the one inference path of validation, command line, server and notebooks."""
+"""text -> Answer, Examples -> Evaluation: a trained reader for the command line, notebooks and validation."""
 
 from __future__ import annotations
 
@@ -11,29 +11,26 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 import asreader
 from asreader import readers
-from asreader.batches.document import Document
-from asreader.batches.host import Batch, Batcher
+from asreader.batches.batch import Batch
+from asreader.batches.document import EncodedDocument
+from asreader.batches.host import Batcher
 from asreader.data.example import Example, Sentence, problem
-from asreader.data.store import NO_ANSWER, Store
+from asreader.data.store import Store
 from asreader.data.text import tokenizer
-from asreader.data.vocabulary import UNKNOWN, Vocabulary
+from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
-from asreader.evaluation import metrics
-from asreader.evaluation.metrics import Scores
-from asreader.evaluation.predictions import Prediction
 from asreader.inference.answer import Answer, Choice
-from asreader.kernels.gru import SHARED
+from asreader.inference.store_evaluation import EVALUATION_BATCH, Evaluation, PredictionTemplates
 from asreader.readers import Reading
+from asreader.readers.layers import EncodedWords
 from asreader.runs.folder import Calibration, Run
 from asreader.system.progress import watched
 from asreader.system.threads import at_most, on_all_cores
 
 BUNDLED = "bundled"
-EVALUATION_BATCH = 64
 Text = str | Sequence[str]
 """A text, or its words."""
 ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
@@ -59,8 +56,6 @@ class Reader:
         self.device = device or torch.device("cpu")
         self.precision = precision
         self.calibration = calibration
-        sizes = (module.hidden_size for module in network.modules() if isinstance(module, nn.GRU))
-        self._largest = max(sizes, default=0)
 
     @classmethod
     def load(cls, run: str | Path = BUNDLED, device: str = "auto") -> Reader:
@@ -88,7 +83,7 @@ class Reader:
 
     def explain(self, example: Example) -> Answer:
         """Answer an Example, word for word as it is, beside the answer and the names that its data know."""
-        answer = ReadDocument(self, example.document, self._numbered(example.document), None)._answered(example, {})
+        answer = ReadDocument(self, example.document, self._encode(example.document), None)._answer_example(example, {})
         return replace(answer, names=example.names, expected=example.answer)
 
     def read(self, document: Text) -> ReadDocument:
@@ -96,39 +91,39 @@ class Reader:
         sentences = tokenizer.sentences(document) if isinstance(document, str) else (tuple(document),)
         if not any(sentences):
             raise InputError("the document is empty")
-        numbered = self._numbered(sentences)
-        # With the question put beside it, a document cannot be read without one.
-        states = self._states(numbered) if self.question_at == "apart" else None
-        return ReadDocument(self, sentences, numbered, states)
+        encoded = self._encode(sentences)
+        # With the question placed next to it, a document cannot be read without one.
+        states = self._read_states(encoded) if self.question_at == "apart" else None
+        return ReadDocument(self, sentences, encoded, states)
 
-    def _numbered(self, sentences: tuple[Sentence, ...]) -> Document:
-        return Document(sentences, self.vocabulary, self.question_at)
+    def _encode(self, sentences: tuple[Sentence, ...]) -> EncodedDocument:
+        return EncodedDocument(sentences, self.vocabulary, self.question_at)
 
-    def _states(self, document: Document) -> Tensor:
-        with torch.inference_mode(), self.alone():
+    def _read_states(self, document: EncodedDocument) -> EncodedWords:
+        with torch.inference_mode(), self.limit_threads():
             return self._network.read(document.words.to(self.device))
 
-    def alone(self) -> AbstractContextManager[object]:
-        """Where a single question is answered: on a CPU small steps are no work for two threads, and none for more."""
-        if self.device.type != "cpu":
-            return nullcontext()
-        return at_most(2 if self._largest >= SHARED else 1)
+    def limit_threads(self) -> AbstractContextManager[object]:
+        """One thread for a single question on a CPU: the work of a step is too small to be shared."""
+        return at_most(1) if self.device.type == "cpu" else nullcontext()
 
     @property
     def _network(self) -> readers.ReaderNetwork:
         return self.network  # type: ignore[return-value]
 
-    def readings(self, store: Store, size: int = EVALUATION_BATCH) -> Iterator[tuple[NDArray[np.intp], Batch, Reading]]:
+    def read_store(
+        self, store: Store, size: int = EVALUATION_BATCH
+    ) -> Iterator[tuple[NDArray[np.intp], Batch, Reading]]:
         """Read a whole store in batches of like length, on a CPU one on each core."""
         batcher = Batcher(store, self.vocabulary, question_at=self.question_at)
         self.network.eval()
 
-        def read(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Batch, Reading]:
-            batch = batcher.batch(numbers).to(self.device)
+        def read_batch(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Batch, Reading]:
+            batch = batcher.make_batch(numbers).to(self.device)
             with torch.inference_mode(), self.autocast():
                 return numbers, batch, self._network.answer(self._network.read(batch.document), batch)
 
-        yield from (on_all_cores if self.device.type == "cpu" else map)(read, batcher.by_length(size))
+        yield from (on_all_cores if self.device.type == "cpu" else map)(read_batch, batcher.group_by_length(size))
 
     def autocast(self) -> torch.autocast:
         """The precision this reader computes in."""
@@ -136,51 +131,16 @@ class Reader:
 
     def evaluate(self, store: Store) -> Evaluation:
         """Read every Example of a store and score the answers; ties are decided by the data's own candidate order."""
-        found: dict[int, Prediction] = {}
-        total, pointed = 0.0, 0
+        probabilities = [np.zeros(0, np.float32)] * len(store)
+        total, counted = 0.0, 0
         batches = -(-len(store) // EVALUATION_BATCH)
-        for numbers, batch, reading in watched(self.readings(store), "reading", batches):
-            losses = reading.losses(batch.answers)
-            total, pointed = total + float(losses.sum()), pointed + len(losses)
-            shares = reading.at(self.calibration.temperature).probabilities.cpu().numpy()
-            for number, probabilities in zip(numbers, shares, strict=True):
-                found[int(number)] = _prediction(store, int(number), probabilities)
-        return Evaluation(
-            predictions=[found[number] for number in range(len(store))],
-            loss=total / max(1, pointed),
-            answer_not_in_document=int((store.answers != NO_ANSWER).sum() - store.answerable.sum()),
-            unknown_words=self.unknown_words(store),
-        )
-
-    def unknown_words(self, store: Store) -> float:
-        """Share of the documents' words that are not in the vocabulary."""
-        unknown = self.vocabulary.rows(store.lexicon) == UNKNOWN
-        per_sentence = np.add.reduceat(unknown[store.columns["sentences"]], np.r_[0, store.sentences.ends[:-1]])
-        return float(per_sentence[store.columns["documents"]].sum() / max(1, store.lengths.sum()))
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A store read by a reader: a Prediction for each Example, in its order, and what they are worth."""
-
-    predictions: list[Prediction]
-    loss: float
-    answer_not_in_document: int
-    unknown_words: float
-
-    def answerable(self, store: Store) -> Evaluation:
-        """The same of those questions alone whose answer stands in the document; the loss never counted others."""
-        pairs = zip(self.predictions, store.answerable.tolist(), strict=True)
-        return replace(self, predictions=[prediction for prediction, there in pairs if there], answer_not_in_document=0)
-
-    @property
-    def scores(self) -> Scores:
-        """Accuracy and its company."""
-        return metrics.scores(
-            self.predictions,
-            answer_not_in_document=self.answer_not_in_document,
-            unknown_words=self.unknown_words,
-        )
+        for numbers, batch, reading in watched(self.read_store(store), "reading", batches):
+            losses = reading.compute_losses(batch.answers)
+            total, counted = total + float(losses.values.sum()), counted + int(losses.is_counted.sum())
+            rows = reading.scale(self.calibration.temperature).probabilities.cpu().numpy()
+            for number, row in zip(numbers, rows, strict=True):
+                probabilities[int(number)] = row
+        return PredictionTemplates(store, self.vocabulary).fill(probabilities, total, counted)
 
 
 @dataclass(frozen=True)
@@ -189,8 +149,8 @@ class ReadDocument:
 
     reader: Reader
     sentences: tuple[Sentence, ...]
-    numbered: Document
-    states: Tensor | None
+    encoded: EncodedDocument
+    states: EncodedWords | None
 
     def answer(self, question: Text, candidates: Sequence[str] | None = None) -> Answer:
         """Answer one question about it."""
@@ -199,19 +159,21 @@ class ReadDocument:
         example = Example("", self.sentences, words, tuple(surfaces))
         if wrong := problem(example):
             raise InputError(wrong)
-        return self._answered(example, surfaces)
+        return self._answer_example(example, surfaces)
 
-    def _answered(self, example: Example, surfaces: dict[str, str]) -> Answer:
+    def _answer_example(self, example: Example, surfaces: dict[str, str]) -> Answer:
         reader = self.reader
-        asked = self.numbered.asked(example.question, example.candidates)
-        with torch.inference_mode(), reader.alone():
+        asked = self.encoded.make_batch(example.question, example.candidates)
+        with torch.inference_mode(), reader.limit_threads():
             batch = asked.batch.to(reader.device)
             states = self.states if self.states is not None else reader._network.read(batch.document)
             reading = reader._network.answer(states, batch)
-            shares = reading.at(reader.calibration.temperature).probabilities[0].tolist()
+            probabilities = reading.scale(reader.calibration.temperature).probabilities[0].tolist()
         choices = tuple(
-            Choice(surfaces.get(word, word), probability, places)
-            for word, probability, places in zip(asked.choices.words, shares, asked.choices.places, strict=True)
+            Choice(surfaces.get(word, word), probability, positions)
+            for word, probability, positions in zip(
+                asked.candidates.words, probabilities, asked.candidates.positions, strict=True
+            )
         )
         ranked = tuple(sorted(choices, key=lambda choice: -choice.probability))
         best = ranked[0] if ranked and ranked[0].probability > 0 else None
@@ -241,18 +203,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def _let_memory_grow() -> None:
-    """Let PyTorch ask for memory in pieces that can grow, unless the user has settings of his own: batches are of many
-    widths, and what was reserved for one would not fit the next. PyTorch looks here once, when a GPU is first used."""
+    """Use growing memory segments unless the user has chosen otherwise: batches are of many widths, and memory reserved
+    for one would not fit the next. PyTorch reads this once, when a GPU is first used."""
     if not any(name in os.environ for name in ALLOCATOR):
         os.environ[ALLOCATOR[0]] = "expandable_segments:True"
-
-
-def _prediction(store: Store, number: int, probabilities: NDArray[np.float32]) -> Prediction:
-    candidates = store.candidates(number, store.document(number))
-    answer = int(store.answers[number])
-    return Prediction(
-        id=store.ids[number],
-        answer=None if answer == NO_ANSWER else store.lexicon[answer],
-        candidates=tuple(store.lexicon[name] for name in candidates),
-        probabilities=probabilities[: len(candidates)].astype(np.float32),
-    )

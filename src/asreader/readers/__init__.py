@@ -3,8 +3,10 @@
 A reader is a module `NAME.py` with a class of the same name in CamelCase, a torch module
 
     Name(vocabulary: int, *, settings...)        its keyword arguments are the keys of [reader] in a TOML file
-    read(document: Words) -> Tensor              all it needs of documents, computed once
-    answer(document: Tensor, batch: Batch) -> Reading
+    read(document: Words) -> EncodedWords        all it needs of documents, computed once
+    answer(document: EncodedWords, batch: Batch) -> Reading
+
+written for one reader with the layers of `layers.py`; engines train N of them at once.
 """
 
 from __future__ import annotations
@@ -15,47 +17,88 @@ from typing import Protocol
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from asreader import plugins
-from asreader.batches.host import Batch, Words
+from asreader.batches.batch import Batch, Words
 from asreader.errors import InputError
+from asreader.readers.layers import EncodedWords
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader returns for a Batch: attention over the document, log P of each candidate (-inf: none)."""
+    """What a reader returns for a Batch: log attention over positions, log P of each candidate (-inf: no support)."""
 
-    attention: Float[Tensor, "B T"]
+    log_attention: Float[Tensor, "B T"]
     log_probabilities: Float[Tensor, "B C"]
 
     @property
-    def probabilities(self) -> Float[Tensor, "B C"]:
-        """Shares of the candidates alone: they sum to one, or are all zero where no candidate has any support."""
-        without = self.log_probabilities.isneginf().all(dim=-1, keepdim=True)
-        return self.log_probabilities.masked_fill(without, 0.0).softmax(dim=-1).masked_fill(without, 0.0)
+    def attention(self) -> Float[Tensor, "B T"]:
+        """Where the reader looked."""
+        return self.log_attention.exp()
 
-    def at(self, temperature: float) -> Reading:
+    @property
+    def probabilities(self) -> Float[Tensor, "B C"]:
+        """Normalized over the candidates: they sum to one, or are all zero where no candidate has any support."""
+        unsupported = self.log_probabilities.isneginf().all(dim=-1, keepdim=True)
+        return self.log_probabilities.masked_fill(unsupported, 0.0).softmax(dim=-1).masked_fill(unsupported, 0.0)
+
+    def scale(self, temperature: float) -> Reading:
         """The same candidates in the same order, with another confidence."""
         return self if temperature == 1 else replace(self, log_probabilities=self.log_probabilities / temperature)
 
-    def losses(self, answers: Int[Tensor, " B"]) -> Float[Tensor, " N"]:
-        """-log P(a|q, d) of each question whose answer has any support; the others cannot be pointed at."""
-        return -self._of(answers)[self.counted(answers)]
+    def compute_losses(
+        self, answers: Int[Tensor, " B"], teacher: Float[Tensor, "B C"] | None = None, teacher_weight: float = 0.0
+    ) -> Losses:
+        """-log P(a|q, d) of each question whose answer has any support, or the cross entropy with a teacher's mixture.
 
-    def counted(self, answers: Int[Tensor, " B"]) -> Bool[Tensor, " B"]:
-        """Which questions have a loss."""
-        return (answers >= 0) & self._of(answers).isfinite()
+        With a teacher the target is M(c) = (1 - w) [c is the answer] + w T(c). What the teacher gives to candidates
+        without support is spread over those that have some; if it gives these nothing, the answer alone counts.
+        """
+        of_answer = self.log_probabilities.gather(1, answers.long().clamp(min=0)[:, None])[:, 0]
+        is_counted = (answers >= 0) & of_answer.isfinite()
+        losses = -of_answer.where(is_counted, 0.0)
+        if teacher is not None:
+            supported = self.log_probabilities.isfinite()
+            target = teacher.where(supported, 0.0)
+            total = target.sum(dim=-1, keepdim=True)
+            weight = teacher_weight * (total[:, 0] > 0)
+            cross_entropy = -(target / total.where(total > 0, 1.0) * self.log_probabilities.where(supported, 0.0))
+            losses = (1 - weight) * losses + weight * cross_entropy.sum(dim=-1) * is_counted
+        return Losses(losses, is_counted)
 
-    def _of(self, answers: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
-        return self.log_probabilities.gather(1, answers.clamp(min=0)[:, None])[:, 0]
+
+@dataclass(frozen=True)
+class Losses:
+    """The loss of each question, 0 where there is none."""
+
+    values: Float[Tensor, " B"]
+    is_counted: Bool[Tensor, " B"]
+
+    @property
+    def mean(self) -> Float[Tensor, ""]:
+        """Over the questions that count."""
+        return self.values.sum() / self.is_counted.sum().clamp(min=1)
 
 
 class ReaderNetwork(Protocol):
     """What every reader can do."""
 
-    def read(self, document: Words) -> Tensor: ...
-    def answer(self, document: Tensor, batch: Batch) -> Reading: ...
+    def read(self, document: Words) -> EncodedWords: ...
+    def answer(self, document: EncodedWords, batch: Batch) -> Reading: ...
+
+
+class Forward(nn.Module):
+    """A reader as a module with `forward`, for tools that need one: `torch.func.functional_call`, gradcheck."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, batch: Batch) -> Reading:
+        """Read the documents and answer."""
+        network: ReaderNetwork = self.network  # type: ignore[assignment]
+        return network.answer(network.read(batch.document), batch)
 
 
 def settings(name: str) -> dict[str, inspect.Parameter]:

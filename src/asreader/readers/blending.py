@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
-from asreader.batches.host import Batch, Words
-from asreader.kernels.gru import BidirectionalGRU
+from asreader.batches.batch import Batch, Words
+from asreader.ops.precision import full_precision
 from asreader.readers import Reading
-from asreader.readers.attention_sum import attention
+from asreader.readers.layers import BidirectionalGRU, Embedding, EncodedWords, attend
 
 
 class Blending(nn.Module):
@@ -17,21 +16,20 @@ class Blending(nn.Module):
 
     def __init__(self, vocabulary: int, *, embedding: int = 128, hidden: int = 128, layers: int = 1) -> None:
         super().__init__()
-        self.embed = nn.Embedding(vocabulary, embedding)
+        self.embed = Embedding(vocabulary, embedding)
         self.document_encoder = BidirectionalGRU(embedding, hidden, layers)
         self.question_encoder = BidirectionalGRU(embedding, hidden, layers)
-        nn.init.uniform_(self.embed.weight, -0.1, 0.1)
 
-    def read(self, document: Words) -> Float[Tensor, "B T states"]:
+    def read(self, document: Words) -> EncodedWords:
         """Every word in the context of the whole document."""
-        states: Tensor = self.document_encoder(self.embed, document)[0]
-        return states
+        encoded: EncodedWords = self.document_encoder(self.embed.embed(document))
+        return encoded
 
-    def answer(self, document: Float[Tensor, "B T states"], batch: Batch) -> Reading:
+    def answer(self, document: EncodedWords, batch: Batch) -> Reading:
         """Attend as the Attention Sum Reader does, then compare the blend of word vectors with each candidate's."""
-        question = self.question_encoder.last(self.embed, batch.question)
-        weights = attention(document, question, batch).exp()
-        with torch.autocast(document.device.type, enabled=False):
-            blend = torch.einsum("bt,bte->be", weights, self.embed(batch.document.rows))
-            scores = torch.einsum("be,bce->bc", blend, self.embed(batch.candidates))
-        return Reading(weights, scores.masked_fill(~batch.eligible, -torch.inf).log_softmax(dim=-1))
+        question = self.question_encoder(self.embed.embed(batch.question)).last
+        log_attention = attend(document, question, batch.in_document)
+        with full_precision(log_attention.device.type):
+            blend = torch.einsum("bt,bte->be", log_attention.exp(), self.embed(batch.document.rows.long()))
+            scores = torch.einsum("be,bce->bc", blend, self.embed(batch.candidates.long()))
+        return Reading(log_attention, scores.masked_fill(~batch.eligible, -torch.inf).log_softmax(dim=-1))

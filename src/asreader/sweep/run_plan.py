@@ -133,8 +133,8 @@ def _teachers(settings: Config) -> list[Path]:
 def _refused(settings: Config) -> Config:
     """The settings, if a reader can be made with them and a sweep can train it."""
     readers.build(settings.reader_name, 1, settings.reader_options)
-    if settings.train.backend == "ddp":
-        raise InputError("train.backend=ddp: a sweep trains many readers, each on one device; leave it at auto")
+    if settings.train.engine == "ddp":
+        raise InputError("train.engine=ddp: a sweep trains many readers, each on one device; leave it at auto")
     if settings.train.device.startswith("cuda:"):
         raise InputError(
             f"train.device={settings.train.device}: name GPUs with CUDA_VISIBLE_DEVICES; the device is cuda"

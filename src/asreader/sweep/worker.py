@@ -16,7 +16,6 @@ from asreader.sweep.run_plan import PlannedRun
 from asreader.sweep.status import Finished, concluded, finish, finished, make_ready
 from asreader.system import progress
 from asreader.training import loop
-from asreader.training.together import train_together
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,10 @@ def _failures(runs: Sequence[PlannedRun]) -> dict[str, str]:
 
 def _train(runs: Sequence[PlannedRun]) -> None:
     if runs and pick_device(runs[0].settings.train.device).type == "cuda":
-        train_together([run.settings for run in runs], [run.folder for run in runs], resume=True)
+        loop.train_runs([run.settings for run in runs], [run.folder for run in runs], resume=True)
         return
     for run in runs:
-        loop.train(run.settings, run.folder, resume=True)
+        loop.train_run(run.settings, run.folder, resume=True)
 
 
 def _trained(run: PlannedRun, failure: str, repaired: str) -> Trained:

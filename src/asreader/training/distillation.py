@@ -6,12 +6,13 @@ the mean of the files' probabilities and w the teacher's weight.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -19,7 +20,6 @@ from asreader.data.store import NO_ANSWER, Store
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Line, real
-from asreader.readers import Reading
 from asreader.system.progress import waiting
 
 
@@ -31,7 +31,7 @@ class Teacher:
     ends: NDArray[np.int64]
     weight: float
 
-    def said(self, numbers: NDArray[np.intp], width: int) -> Float[Tensor, "B C"]:
+    def look_up(self, numbers: NDArray[np.intp], width: int) -> Float[Tensor, "B C"]:
         """T of these questions, padded with zeros."""
         padded = np.zeros((len(numbers), width), np.float32)
         for row, number in zip(padded, numbers, strict=True):
@@ -39,39 +39,17 @@ class Teacher:
             row[: len(own)] = own
         return torch.from_numpy(padded)
 
-    def losses(self, reading: Reading, answers: Int[Tensor, " B"], said: Float[Tensor, "B C"]) -> Float[Tensor, " N"]:
-        """The loss of each question that counts without a teacher too.
 
-        What the teacher gives to candidates that cannot be pointed at is shared out among those that can; a teacher
-        that gives them nothing has nothing to say, and the answer alone counts.
-        """
-        counted = reading.counted(answers)
-        log_probabilities, answers, said = reading.log_probabilities[counted], answers[counted], said[counted]
-        possible = log_probabilities.isfinite()
-        said = said.masked_fill(~possible, 0.0)
-        total = said.sum(dim=-1, keepdim=True)
-        weight = self.weight * (total > 0)
-        right = torch.nn.functional.one_hot(answers, said.shape[1])
-        mixed = (1 - weight) * right + weight * said / total.where(total > 0, 1.0)
-        return -(mixed * log_probabilities.masked_fill(~possible, 0.0)).sum(dim=-1)
-
-
-def paths(files: str) -> list[Path]:
-    """The files that train.teacher names."""
-    return [Path(name.strip()) for name in files.split(",") if name.strip()]
-
-
-def teacher(files: str, weight: float, store: Store) -> Teacher:
+def load_teacher(files: Sequence[Path], weight: float, store: Store) -> Teacher:
     """The mean of prediction files in any order; each must have every trainable question, and may have more."""
-    named = paths(files)
-    if not named:
-        raise InputError(f"train.teacher={files!r} names no file")
+    if not files:
+        raise InputError("train.teacher names no file")
     numbers = {id: number for number, id in enumerate(store.ids)}
     if len(numbers) < len(store):
         raise InputError("train.teacher: two training questions share an id, so that predictions cannot be told apart")
     ends = _candidate_ends(store)
     total = np.zeros(int(ends[-1]), np.float32)
-    for path in named:
+    for path in files:
         missing = store.answerable.astype(np.bool_)
         with waiting(f"reading {path.name}"):
             for line in predictions.lines(path):
@@ -86,7 +64,7 @@ def teacher(files: str, weight: float, store: Store) -> Teacher:
                 f"{path}: {missing.sum():,} training questions are missing, {first!r} among them; "
                 "make the file by `asreader evaluate RUN TRAINING_DATA --predictions FILE`"
             )
-    return Teacher(total / np.float32(len(named)), ends, weight)
+    return Teacher(total / np.float32(len(files)), ends, weight)
 
 
 def _candidate_ends(store: Store) -> NDArray[np.int64]:

@@ -1,97 +1,107 @@
-"""(Examples, settings) -> run: the paper's training, stoppable at any moment and resumable exactly.
+"""(data, settings) -> runs: the one training loop. It drives engines, validates, saves and stops.
 
-What happens at a step is a pure function of the settings, the step and the weights: batches, redrawn rows and dropout
-come from generators seeded by (seed, epoch, batch), so a resumed run needs no generator's state to equal an
-uninterrupted one. With `train.backend=ddp` several processes take every step together and one of them does the rest.
+Readers of equal shape are trained together where the engine can, each exactly as it would be alone: its run folder looks
+the same and may be continued alone, in company, or with another engine. A reader that has finished leaves the others.
 """
 
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import torch
-from rich.progress import Progress, TaskID
-from torch import Tensor
 
-from asreader import readers
-from asreader.batches.host import Batcher, plan
+from asreader.batches.device import Unsupported
 from asreader.data import vocabulary as vocabularies
 from asreader.data.loading import load_store
 from asreader.data.store import Store
 from asreader.data.vocabulary import UNKNOWN, Vocabulary
 from asreader.errors import InputError
-from asreader.evaluation import predictions
-from asreader.inference.reader import Reader
-from asreader.kernels.gru import unserved
-from asreader.runs.card import card
+from asreader.inference.store_evaluation import PredictionTemplates
+from asreader.readers.layers import slow_sizes
 from asreader.runs.folder import Run
 from asreader.settings import Config
 from asreader.system import atomic_files
 from asreader.system.progress import bar, say
 from asreader.system.signals import politely
-from asreader.training import distillation, distributed, schedule
-from asreader.training.averaging import Average
-from asreader.training.distillation import Teacher
-from asreader.training.distributed import Processes
+from asreader.training import distillation
+from asreader.training.engines import Engine, JobSpec, PendingLosses, choose_engine, open_engine
+from asreader.training.job import Job, Position, TrainingData
 from asreader.training.journal import Journal
 
 
-@dataclass(frozen=True)
-class Position:
-    """Where training stands. The next batch is number `batch` of epoch `epoch`."""
-
-    epoch: int = 0
-    batch: int = 0
-    step: int = 0
-    best: float | None = None
-    best_step: int = 0
-    validations_without_best: int = 0
+def train(settings: Config, folder: Path, *, count: int = 1, resume: bool = False) -> list[Run]:
+    """One reader in `folder`, or `count` of them with consecutive seeds, in folders of it named by the seed."""
+    first = settings.train.seed
+    each = [replace(settings, train=replace(settings.train, seed=seed)) for seed in range(first, first + count)]
+    folders = [folder] if count == 1 else [folder / f"seed-{own.train.seed}" for own in each]
+    return train_runs(each, folders, resume=resume)
 
 
-def train(settings: Config, folder: Path, *, resume: bool = False) -> Run:
-    """Train a run in `folder`; with `resume` go on where it stopped, however it stopped."""
-    run = Run(folder)
-    begun = run.exists()
-    if begun and not resume:
-        raise InputError(f"{folder}: holds a run already; add --resume to go on with it, or choose another --out")
-    if begun:
-        refuse_other_data(run.config(), settings, folder)
-    if not settings.data.train:
-        raise InputError("data.train is not set: name the training data in [data] or with --set data.train=PATH")
-    with distributed.joined(settings.train) as processes:
-        processes.wait()  # all have looked whether there is a run before one of them begins it
-        training = _training(run, settings, processes, begun=begun)
-        training.fit()
+def train_run(settings: Config, folder: Path, *, resume: bool = False) -> Run:
+    """Train one run; with `resume` continue where it stopped, however it stopped."""
+    (run,) = train_runs([settings], [folder], resume=resume)
     return run
 
 
-def _training(run: Run, settings: Config, processes: Processes, *, begun: bool) -> Training:
-    """A reader to be trained, as it was left or at its beginning."""
-    store = load(settings.data.train, "train", settings)
-    valid = load(settings.data.valid, "valid", settings) if settings.data.valid else None
-    words = run.vocabulary() if begun else vocabulary(settings, store, valid)
-    training = Training(run, settings, words, store, valid, teacher=teacher(settings, store), processes=processes)
-    if processes.leads and begun:
-        atomic_files.remove_leftovers(run.folder)
-        run.save_config(settings)  # [train] may have changed
-    elif processes.leads:
-        run.begin(settings, words)
-    if begun:
-        training.restore()
-    return training
+def train_runs(settings: Sequence[Config], folders: Sequence[Path], *, resume: bool = False) -> list[Run]:
+    """Train one run in each folder; settings may differ in train.seed and train.learning_rate only."""
+    _refuse_unequal(settings, folders)
+    runs = [Run(folder) for folder in folders]
+    _refuse_existing(settings, runs, resume=resume)
+    spec = JobSpec(settings[0], len(settings))
+    name, rejected = choose_engine(spec)
+    try:
+        _train_with(name, spec, settings, runs)
+    except Unsupported as reason:
+        say(f"engine {name} cannot hold these data: {reason}; engine plain is used")
+        _train_with("plain", spec, settings, runs)
+    return runs
 
 
-def load(path: str, split: str, settings: Config) -> Store:
-    """Data as the settings want it read."""
-    return load_store(Path(path), split=split, format=settings.data.format or None, skip_bad=settings.data.skip_bad)
+def _train_with(name: str, spec: JobSpec, settings: Sequence[Config], runs: Sequence[Run]) -> None:
+    with open_engine(name, spec) as engine:
+        engine.any(False)  # all ranks have looked for runs before the main one starts them
+        data = load_data(settings, runs)
+        for first in range(0, len(runs), engine.max_jobs):
+            some = slice(first, first + engine.max_jobs)
+            jobs = [_make_job(own, run, data, engine) for own, run in zip(settings[some], runs[some], strict=True)]
+            if len(runs) > engine.max_jobs:
+                say(f"{', '.join(str(job.run.folder) for job in jobs)}:")
+            fit(jobs, engine)
+
+
+def _refuse_unequal(settings: Sequence[Config], folders: Sequence[Path]) -> None:
+    if len(settings) != len(folders) or not settings:
+        raise InputError(f"{len(settings)} readers and {len(folders)} folders: each reader needs one of its own")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise InputError("two readers cannot share a folder")
+    first = settings[0]
+    for other in settings[1:]:
+        own = replace(other.train, seed=first.train.seed, learning_rate=first.train.learning_rate)
+        if replace(other, train=own) != first:
+            raise InputError(
+                "readers trained together differ in train.seed and train.learning_rate only; train others on their own"
+            )
+
+
+def _refuse_existing(settings: Sequence[Config], runs: Sequence[Run], *, resume: bool) -> None:
+    for own, run in zip(settings, runs, strict=True):
+        if run.exists() and not resume:
+            raise InputError(
+                f"{run.folder}: holds a run already; add --resume to go on with it, or choose another --out"
+            )
+        if run.exists():
+            refuse_other_data(run.config(), own, run.folder)
+    if not settings[0].data.train:
+        raise InputError("data.train is not set: name the training data in [data] or with --set data.train=PATH")
 
 
 def refuse_other_data(old: Config, new: Config, folder: Path) -> None:
-    """A run goes on with the data and the network it began with."""
+    """A run continues with the data and the network it started with."""
     if old.data != replace(new.data, train=old.data.train, valid=old.data.valid) or old.reader_name != new.reader_name:
         raise InputError(f"{folder}: [data] or [reader] differ from the run's config.toml; only [train] may change")
     if {**old.reader_options, **new.reader_options} != old.reader_options:
@@ -101,277 +111,245 @@ def refuse_other_data(old: Config, new: Config, folder: Path) -> None:
         raise InputError(f"{folder}: train.teacher or its weight differ from the run's config.toml; a run keeps both")
 
 
-def vocabulary(settings: Config, store: Store, valid: Store | None) -> Vocabulary:
+def load_data(settings: Sequence[Config], runs: Sequence[Run]) -> TrainingData:
+    """Read the data once for all; a run that exists already has its vocabulary."""
+    first = settings[0]
+    train = load_split(first.data.train, "train", first)
+    valid = load_split(first.data.valid, "valid", first) if first.data.valid else None
+    existing = [run.vocabulary() for run in runs if run.exists()]
+    vocabulary = existing[0] if existing else build_vocabulary(first, train, valid)
+    if any(other != vocabulary for other in existing):
+        raise InputError("the runs have different vocabularies; continue each alone")
+    options = first.train
+    has_teacher = bool(options.teacher)
+    teacher = distillation.load_teacher(options.teacher_files, options.teacher_weight, train) if has_teacher else None
+    templates = PredictionTemplates(valid, vocabulary) if valid is not None else None
+    return TrainingData(vocabulary, train, valid, teacher, templates)
+
+
+def load_split(path: str, split: str, settings: Config) -> Store:
+    """Data as the settings want it read."""
+    return load_store(Path(path), split=split, format=settings.data.format or None, skip_bad=settings.data.skip_bad)
+
+
+def build_vocabulary(settings: Config, train: Store, valid: Store | None) -> Vocabulary:
     """The words that get vectors of their own."""
-    evaluation_too = settings.data.vocabulary == "train+evaluation" and valid is not None
+    uses_valid = settings.data.vocabulary == "train+evaluation" and valid is not None
     return vocabularies.build(
-        store.counts(),
+        train.counts(),
         min_count=settings.data.min_count,
         unknown=settings.data.unknown,
-        extra=valid.counts() if evaluation_too and valid is not None else (),
+        extra=valid.counts() if uses_valid and valid is not None else (),
     )
 
 
-def unknown_answers(data: Store, words: Vocabulary) -> float:
-    """The share of the answers that have no vector of their own; entities never have one and do not count."""
-    answers = np.asarray(data.answers)[np.asarray(data.answerable, np.bool_)]
-    return float((words.rows(data.lexicon)[answers] == UNKNOWN).mean()) if len(answers) else 0.0
+def _make_job(settings: Config, run: Run, data: TrainingData, engine: Engine) -> Job:
+    """A reader at its start, or as it was left."""
+    job = Job(run, settings, data, engine.device)
+    exists = run.exists()
+    engine.any(False)
+    if engine.is_main and exists:
+        atomic_files.remove_leftovers(run.folder)
+        run.save_config(settings)  # [train] may have changed
+    elif engine.is_main:
+        run.begin(settings, data.vocabulary)
+    if exists and job.restore():
+        say(f"going on at step {job.position.step:,}, epoch {job.position.epoch + 1}")
+    return job
 
 
-def teacher(settings: Config, store: Store) -> Teacher | None:
-    """Whom the reader learns from beside the answers, if the settings name anybody."""
-    options = settings.train
-    return distillation.teacher(options.teacher, options.teacher_weight, store) if options.teacher else None
+@dataclass(frozen=True)
+class _Stretch:
+    """Steps whose losses the journals have not noted yet."""
+
+    losses: PendingLosses
+    jobs: list[Job]
+    before: list[Position]
+    sizes: list[list[int]]  # of the batches: steps by jobs
 
 
-class Training:
-    """One reader in training: network, optimiser, position."""
+def fit(jobs: Sequence[Job], engine: Engine) -> None:
+    """Train every job to its end, or until stopped; each that has ended predicts with its best weights."""
+    _Fit(jobs, engine).run()
 
-    def __init__(
-        self,
-        run: Run,
-        settings: Config,
-        words: Vocabulary,
-        store: Store,
-        valid: Store | None,
-        *,
-        teacher: Teacher | None = None,
-        processes: Processes = Processes(),  # noqa: B008 - frozen
-    ) -> None:
-        self.run, self.settings, self.store, self.valid = run, settings, store, valid
-        self.teacher, self.processes = teacher, processes
-        options, device = settings.train, processes.device(settings.train.device)
-        torch.manual_seed(options.seed)
-        network = readers.build(settings.reader_name, words.size, settings.reader_options).to(device)
-        self.reader = Reader(
-            network,
-            words,
-            question_at=settings.data.question_at,
-            device=device,
-            precision=_precision(options.precision, device),
-        )
-        fused = device.type in ("cpu", "cuda")
-        self.optimizer = torch.optim.Adam(network.parameters(), options.learning_rate, fused=fused)
-        data = settings.data
-        self.batcher = Batcher(store, words, question_at=data.question_at, anonymise=data.anonymise)
-        self.trainable = np.flatnonzero(store.answerable)
-        if not len(self.trainable):
-            raise InputError(
-                f"{settings.data.train}: no question has its answer in the document; nothing to learn from"
-            )
-        self.average = Average(network, options.average) if options.average else None
-        self.position = Position()
-        self._stopping = False
 
-    def fit(self) -> None:
-        """Train to the end or until stopped; then predict the validation data with the best weights."""
-        self.introduce()
-        with (
-            politely(self._stop),
-            Journal(self.run, self.settings, self.position.step, writes=self.processes.leads) as journal,
-            bar() as progress,
-        ):
-            while not self.finished:
-                self._epoch(journal, progress)
-        self.conclude()
+class _Fit:
+    """One call of `fit`."""
 
-    @property
-    def finished(self) -> bool:
-        """Not kept but worked out, so that a finished run goes on when `epochs` or `patience` are raised."""
-        options, place = self.settings.train, self.position
-        perfect = options.metric == "accuracy" and place.best == 1.0
-        return perfect or place.epoch >= options.epochs or place.validations_without_best >= options.patience
+    def __init__(self, jobs: Sequence[Job], engine: Engine) -> None:
+        self._jobs, self._engine, self._options = list(jobs), engine, jobs[0].settings.train
+        self._active: list[Job] = []
+        self._journals: dict[Job, Journal] = {}
+        self._pending: list[_Stretch] = []
+        self._failures: list[str] = []
+        self._is_stopping = False
 
-    def introduce(self) -> None:
-        """Say what is about to be trained on what."""
-        parameters = sum(parameter.numel() for parameter in self.reader.network.parameters())
-        dropped = len(self.store) - len(self.trainable)
-        say(
-            f"{self.settings.reader_name}: {parameters:,} weights, {self.reader.vocabulary.size:,} rows; "
-            f"{len(self.trainable):,} questions"
-            + (f" ({dropped:,} without their answer in the document are left out)" if dropped else "")
-            + f"; on {self.reader.device}, {str(self.reader.precision).removeprefix('torch.')}"
-            + (f", {self.processes.count} processes" if self.processes.count > 1 else "")
-        )
-        for size in unserved(self.reader.network, self.reader.device, self.reader.precision):
-            say(f"no kernel here for {size} hidden units on this GPU: PyTorch's own operations do it, more slowly")
-        if self.valid is not None and not self.settings.data.anonymise:
-            taught, asked = (unknown_answers(data, self.reader.vocabulary) for data in (self.store, self.valid))
-            if asked > 0.05 and taught < asked / 10:
-                say(
-                    f"{asked:.0%} of the validation answers are words without a vector of their own, but only "
-                    f"{taught:.2%} of the training answers: a larger data.min_count lets the reader learn to give such"
-                )
+    def run(self) -> None:
+        """Until all jobs have finished."""
+        introduce(self._jobs, self._engine)
+        with politely(self._stop), ExitStack() as stack, bar() as progress:
+            for job in self._jobs:
+                journal = Journal(job.run, job.settings, job.position.step, writes=self._engine.is_main)
+                self._journals[job] = stack.enter_context(journal)
+            self._active = list(self._jobs)
+            self._engine.attach(self._active)
+            self._conclude_finished()
+            task, saved = progress.add_task("training", total=self._steps_of_epoch(), note=""), time.monotonic()
+            while self._active:
+                taken = self._take_steps()
+                first = self._active[0].position if self._active else None
+                progress.update(task, completed=first.batch if first else None, note=self._describe())
+                saved = self._handle_events(taken, saved)
+        if self._failures:
+            raise InputError("; ".join(self._failures))
 
-    def _epoch(self, journal: Journal, progress: Progress) -> None:
-        options, place = self.settings.train, self.position
-        batches = plan(
-            self.store.lengths,
-            self.trainable,
-            size=options.batch,
-            prefetch=options.prefetch,
-            seed=options.seed,
-            epoch=place.epoch,
-        )
-        task = progress.add_task(f"epoch {place.epoch + 1}", total=len(batches), completed=place.batch, note="")
-        saved = time.monotonic()
-        while self.position.batch < len(batches) and not self.finished:
-            number = self.position.batch
-            loss = self.step(batches[number], number)
-            self.position = replace(self.position, batch=number + 1, step=self.position.step + 1)
-            journal.loss(self.position.step, self.position.epoch, loss, len(batches[number]))
-            self._show(progress, task, journal)
-            due = bool(options.validate_every) and self.position.step % options.validate_every == 0
-            if due:
-                self.validate(journal)
-            stopping = self.processes.agreed(self._stopping)
-            if due or stopping or time.monotonic() - saved > options.checkpoint_seconds:
-                self.save()
-                saved = time.monotonic()
-            if stopping:
-                raise KeyboardInterrupt
-        progress.remove_task(task)
-        if self.position.batch >= len(batches):
-            self.end_epoch(journal)
+    def _steps_of_epoch(self) -> int | None:
+        return len(self._active[0].batches) if self._active else None
 
-    def step(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]], batch_number: int) -> Tensor:
-        """One batch: loss, gradients, clipping, Adam."""
-        options, network = self.settings.train, self.reader.network.train()
-        loss, mean = self.processes.mean(self._losses(self.processes.share(numbers), batch_number))
-        self.optimizer.zero_grad(set_to_none=True)
-        if loss.requires_grad:  # a process may have had no question of a short batch
-            loss.backward()
-        self.processes.add_gradients(network)
-        torch.nn.utils.clip_grad_norm_(network.parameters(), options.clip)
-        for group in self.optimizer.param_groups:
-            group["lr"] = schedule.learning_rate(options, self.position.step, self.steps)
-        self.optimizer.step()
-        if self.average is not None:
-            self.average.add(self.position.step + 1)
-        return mean
-
-    def _losses(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]], batch_number: int) -> Tensor:
-        """The loss of each question that counts."""
-        if not len(numbers):
-            return torch.zeros(0, device=self.reader.device)
-        place = [self.settings.train.seed, self.position.epoch, batch_number]
-        batch = self.batcher.batch(numbers, np.random.default_rng(place)).to(self.reader.device)
-        # What a network draws for itself, as dropout does, comes from torch's own generator, each process apart.
-        torch.manual_seed(int(np.random.SeedSequence([*place, self.processes.rank]).generate_state(1, np.uint64)[0]))
-        network: readers.ReaderNetwork = self.reader.network  # type: ignore[assignment]
-        with self.reader.autocast():
-            reading = network.answer(network.read(batch.document), batch)
-        if self.teacher is None:
-            return reading.losses(batch.answers)
-        said = self.teacher.said(numbers, batch.candidates.shape[1]).to(self.reader.device)
-        return self.teacher.losses(reading, batch.answers, said)
-
-    @property
-    def steps(self) -> int:
-        """Steps of all epochs."""
-        return self.settings.train.epochs * -(-len(self.trainable) // self.settings.train.batch)
-
-    def _show(self, progress: Progress, task: TaskID, journal: Journal) -> None:
-        best = self.position.best
-        note = f"loss {journal.recent_loss:.3f}" if journal.recent_loss is not None else ""
-        progress.update(task, advance=1, note=note + (f"  best {best:.4f}" if best is not None else ""))
-
-    def end_epoch(self, journal: Journal) -> None:
-        """Validate if that is due, and save."""
-        options = self.settings.train
-        last = self.position.epoch + 1 >= options.epochs
-        self.position = replace(self.position, epoch=self.position.epoch + 1, batch=0)
-        # The end of training is always validated: with a falling learning rate it is likely to be the best.
-        if not options.validate_every or (last and self.position.step % options.validate_every):
-            self.validate(journal)
-        self.save()
-
-    def validate(self, journal: Journal) -> None:
-        """Score, keep the weights if they are the best so far, decide whether to stop."""
-        if self.valid is None:
-            self.position = replace(self.position, best_step=self.position.step)
-            self._keep_weights()
-            return
-        place, options = self.position, self.settings.train
-        accuracy, loss = self.processes.told(self._scores(self.valid) if self.processes.leads else (0.0, 0.0))
-        goodness = accuracy if options.metric == "accuracy" else -loss
-        better = place.best is None or goodness > place.best
-        without = 0 if better else place.validations_without_best + 1
-        self.position = replace(
-            place,
-            best=goodness if better else place.best,
-            best_step=place.step if better else place.best_step,
-            validations_without_best=without,
-        )
-        journal.validation(place.step, place.epoch, accuracy=accuracy, loss=loss, best=better)
-        say(f"step {place.step:,}: validation accuracy {accuracy:.4f}, loss {loss:.4f}" + (" *" if better else ""))
-        if better:
-            self._keep_weights()
-
-    def _scores(self, valid: Store) -> tuple[float, float]:
-        """Accuracy and loss of the weights that would be kept."""
-        with self._averaged():
-            evaluation = self.reader.evaluate(valid)
-        return evaluation.scores.accuracy, evaluation.loss
-
-    def _keep_weights(self) -> None:
-        if self.processes.leads:
-            with self._averaged():
-                self.run.save_weights(self.reader.network.state_dict(), asdict(self.position))
-
-    def _averaged(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.average is None else self.average.in_place()
-
-    def save(self) -> None:
-        """Write all that `restore` needs, in one file that is replaced as a whole."""
-        if not self.processes.leads:
-            return
-        tensors = {f"network.{name}": tensor for name, tensor in self.reader.network.state_dict().items()}
-        for number, moments in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"adam.{number}.{name}": tensor for name, tensor in moments.items()}
-        if self.average is not None:
-            tensors |= {f"average.{name}": tensor for name, tensor in self.average.weights.items()}
-        self.run.save_state(tensors, asdict(self.position))
-
-    def restore(self) -> None:
-        """Go back to the last saved position; without one, training begins anew."""
-        kept = self.run.state()
-        if kept is None:
-            return
-        tensors, about = kept
-        self.position = Position(**about)
-        self.reader.network.load_state_dict(_under("network.", tensors))
-        if self.average is not None:
-            self.average.restore(_under("average.", tensors))
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith("adam."):
-                _, number, key = name.split(".")
-                state.setdefault(int(number), {})[key] = tensor
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
-        say(f"going on at step {self.position.step:,}, epoch {self.position.epoch + 1}")
+    def _describe(self) -> str:
+        losses = [self._journals[job].recent_loss for job in self._active]
+        known = [loss for loss in losses if loss is not None]
+        count = f"{len(self._active)} readers, " if len(self._active) > 1 else ""
+        epoch = f"epoch {self._active[0].position.epoch + 1}" if self._active else ""
+        best = self._active[0].position.best if len(self._active) == 1 else None
+        parts = [f"{count}{epoch}", f"loss {sum(known) / len(known):.3f}" if known else ""]
+        return "  ".join(part for part in (*parts, f"best {best:.4f}" if best is not None else "") if part)
 
     def _stop(self) -> None:
-        self._stopping = True
+        self._is_stopping = True
 
-    def conclude(self) -> None:
-        """Predict the validation data with the best weights and write the card."""
-        if not self.processes.leads:
+    def _take_steps(self) -> int:
+        """Take as many steps as are ahead of every job; returns how many were taken before a stop."""
+        # A journal's row is due every `log_every` steps; noted in that rhythm it measures the speed right.
+        ahead = min(job.steps_until_event for job in self._active)
+        count = min(self._engine.max_steps, self._options.log_every, ahead)
+        if not count:
+            return 0
+        plans = list(zip(*(job.plan_steps(count) for job in self._active), strict=True))
+        losses = self._engine.run(plans, lambda: self._is_stopping)
+        taken = len(losses.values)
+        before = [job.position for job in self._active]
+        sizes = [[len(plan.examples) for plan in step] for step in plans[:taken]]
+        self._note_losses()  # of the stretch before, which have long arrived
+        self._pending.append(_Stretch(losses, list(self._active), before, sizes))
+        for job in self._active:
+            job.advance(taken)
+        return taken
+
+    def _note_losses(self) -> None:
+        """Write all pending losses; a reader whose loss is not a number is given up."""
+        pending, self._pending = self._pending, []
+        for stretch in pending:
+            values = stretch.losses.wait()
+            for column, (job, before) in enumerate(zip(stretch.jobs, stretch.before, strict=True)):
+                if job not in self._active:
+                    continue
+                try:
+                    for number, sizes in enumerate(stretch.sizes):
+                        self._journals[job].loss(
+                            before.step + number + 1, before.epoch, values[number, column], sizes[column]
+                        )
+                except InputError as error:
+                    self._failures.append(f"{job.run.folder}: {error}" if len(self._jobs) > 1 else str(error))
+                    self._remove([job])
+
+    def _handle_events(self, taken: int, saved: float) -> float:
+        """Validate, save, stop, end epochs and remove finished jobs, in the order of a single reader."""
+        due = [job for job in self._active if taken and job.is_validation_due]
+        ended = [job for job in self._active if job.is_epoch_over]
+        is_late = time.monotonic() - saved > self._options.checkpoint_seconds
+        is_stopping = self._engine.any(self._is_stopping)
+        if not (due or ended or is_late or is_stopping):
+            return saved
+        self._engine.synchronize()
+        self._note_losses()
+        self._validate(due)
+        for job in self._active:
+            if is_stopping or ((is_late or job in due) and job not in ended):  # a job that ends an epoch is saved there
+                self._save(job)
+        if is_stopping:
+            raise KeyboardInterrupt
+        ended = [job for job in ended if job in self._active]
+        self._validate([job for job in ended if job.start_epoch()])
+        for job in ended:
+            self._save(job)
+        self._conclude_finished()
+        return time.monotonic()
+
+    def _validate(self, jobs: list[Job]) -> None:
+        """Score, keep the weights that are the best so far."""
+        jobs = [job for job in jobs if job in self._active]
+        if not jobs:
             return
-        self.reader.network.load_state_dict(self.run.weights())
-        scores = None
-        if self.valid is not None:
-            evaluation = self.reader.evaluate(self.valid)
-            predictions.write(self.run.predictions("valid"), evaluation.predictions)
-            scores = evaluation.scores
-        self.run.save_card(card(self.settings, self.reader.vocabulary, len(self.trainable), scores))
+        if jobs[0].data.valid is None:
+            for job in jobs:
+                job.position = replace(job.position, best_step=job.position.step)
+                self._keep_weights(job)
+            return
+        evaluations = self._engine.evaluate(jobs, averaged=True) if self._engine.is_main else [None] * len(jobs)
+        for job, evaluation in zip(jobs, evaluations, strict=True):
+            own = (evaluation.scores.accuracy, evaluation.loss) if evaluation else (0.0, 0.0)
+            accuracy, loss = self._engine.broadcast(own)
+            position, is_best = job.position, job.record_validation(accuracy, loss)
+            self._journals[job].validation(position.step, position.epoch, accuracy=accuracy, loss=loss, best=is_best)
+            mark = " *" if is_best else ""
+            say(f"step {position.step:,}: validation accuracy {accuracy:.4f}, loss {loss:.4f}{mark}")
+            if is_best:
+                self._keep_weights(job)
+
+    def _keep_weights(self, job: Job) -> None:
+        if self._engine.is_main:
+            job.keep_weights()
+
+    def _save(self, job: Job) -> None:
+        if self._engine.is_main:
+            job.save()
+
+    def _conclude_finished(self) -> None:
+        finished = [job for job in self._active if job.is_finished]
+        if not finished:
+            return
+        if self._engine.is_main:
+            for job in finished:
+                job.network.load_state_dict(job.run.weights())
+            has_valid = finished[0].data.valid is not None
+            evaluations = self._engine.evaluate(finished, averaged=False) if has_valid else [None] * len(finished)
+            for job, evaluation in zip(finished, evaluations, strict=True):
+                job.conclude(evaluation)
+        self._remove(finished)
+
+    def _remove(self, gone: list[Job]) -> None:
+        self._engine.synchronize()
+        self._active = [job for job in self._active if job not in gone]
+        if self._active:
+            self._engine.attach(self._active)
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+def introduce(jobs: Sequence[Job], engine: Engine) -> None:
+    """Print what is about to be trained on what."""
+    job, data = jobs[0], jobs[0].data
+    parameters = sum(parameter.numel() for parameter in job.network.parameters())
+    dropped = len(data.train) - len(job.trainable)
+    precision = JobSpec(job.settings).precision
+    say(
+        f"{job.settings.reader_name}: {parameters:,} weights, {data.vocabulary.size:,} rows; "
+        f"{len(job.trainable):,} questions"
+        + (f" ({dropped:,} without their answer in the document are left out)" if dropped else "")
+        + f"; on {engine.device}, {str(precision).removeprefix('torch.')}, engine {engine.name}"
+        + (f", {len(jobs)} readers" if len(jobs) > 1 else "")
+    )
+    for size in slow_sizes(job.network, engine.device, precision):
+        say(f"no kernel for {size} hidden units on this GPU: steps are launched one by one, more slowly")
+    if data.valid is not None and not job.settings.data.anonymise:
+        taught, asked = (unknown_answers(store, data.vocabulary) for store in (data.train, data.valid))
+        if asked > 0.05 and taught < asked / 10:
+            say(
+                f"{asked:.0%} of the validation answers are words without a vector of their own, but only "
+                f"{taught:.2%} of the training answers: a larger data.min_count lets the reader learn to give such"
+            )
 
 
-def _precision(name: str, device: torch.device) -> torch.dtype:
-    if name == "auto":
-        name = "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
-    return torch.bfloat16 if name == "bfloat16" else torch.float32
+def unknown_answers(data: Store, vocabulary: Vocabulary) -> float:
+    """Fraction of the answers without a vector of their own; entities never have one and do not count."""
+    answers = np.asarray(data.answers)[np.asarray(data.answerable, np.bool_)]
+    return float((vocabulary.rows(data.lexicon)[answers] == UNKNOWN).mean()) if len(answers) else 0.0

@@ -1,0 +1,104 @@
+"""values -> the same with some dropped, as a pure function of a key: no generator has a state that must be saved.
+
+What is dropped is a hash of the key, of the number of the call since `dropout_key` was entered, and of the position in
+the tensor; so a CPU and a GPU, one reader and N readers drop the same, and a captured CUDA graph draws anew with its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from asreader import ops
+from asreader.ops import Workload
+
+_MIX = 0x45D9F3B
+
+
+class _Calls:
+    """The key of a step, and how many calls have drawn from it."""
+
+    def __init__(self, key: Int[Tensor, ""]) -> None:
+        self.key, self.count = key, 0
+
+
+_CALLS: ContextVar[_Calls | None] = ContextVar("dropout key", default=None)
+
+
+@contextmanager
+def dropout_key(key: Int[Tensor, ""]) -> Iterator[None]:
+    """Inside, calls of `drop` draw from this key: the first, the second and so on, each with a draw of its own."""
+    token = _CALLS.set(_Calls(key))
+    try:
+        yield
+    finally:
+        _CALLS.reset(token)
+
+
+def drop(values: Float[Tensor, "*shape"], probability: float) -> Float[Tensor, "*shape"]:
+    """Zero each value with this probability and scale the others up; unchanged outside `dropout_key`."""
+    calls = _CALLS.get()
+    if calls is None or not probability:
+        return values
+    salt, calls.count = calls.count, calls.count + 1
+    dropped: Tensor = _Drop.apply(values[None], calls.key[None], probability, salt)  # type: ignore[no-untyped-call]
+    return dropped[0]
+
+
+def drop_for_readers(
+    values: Float[Tensor, "N *shape"], keys: Int[Tensor, " N"], probability: float, salt: int
+) -> Float[Tensor, "N *shape"]:
+    """The same with a key for each reader; `salt` is the number of the call."""
+    if not probability:
+        return values
+    dropped: Tensor = _Drop.apply(values, keys, probability, salt)  # type: ignore[no-untyped-call]
+    return dropped
+
+
+def hash32(value: Any) -> Any:
+    """32 bits mixed so that neighbours are as different as any other two; int64 tensors and NumPy arrays."""
+    for _ in range(2):
+        value = ((value >> 16) ^ value) * _MIX & 0xFFFFFFFF
+    return (value >> 16) ^ value
+
+
+class _Drop(torch.autograd.Function):
+    """What is dropped from the values is dropped from their gradients."""
+
+    @staticmethod
+    def forward(values: Tensor, keys: Tensor, probability: float, salt: int) -> Tensor:
+        return _apply_mask(values, keys, probability, salt)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, keys, ctx.probability, ctx.salt = inputs
+        ctx.save_for_backward(keys)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        (keys,) = ctx.saved_tensors
+        return _apply_mask(gradient, keys, ctx.probability, ctx.salt), None, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], values: Tensor, keys: Tensor, probability: float, salt: int
+    ) -> tuple[Tensor, int]:
+        count = info.batch_size
+        folded = [
+            (tensor.expand(count, *tensor.shape) if axis is None else tensor.movedim(axis, 0)).flatten(0, 1)
+            for tensor, axis in zip((values, keys), in_dims[:2], strict=True)
+        ]
+        dropped = _Drop.apply(*folded, probability, salt)  # type: ignore[no-untyped-call]
+        return dropped.unflatten(0, (count, -1)), 0
+
+
+def _apply_mask(values: Tensor, keys: Tensor, probability: float, salt: int) -> Tensor:
+    implementation = ops.select("keyed_dropout", Workload(values.device, values.dtype))
+    masked: Tensor = implementation.apply_mask(values.contiguous(), keys, probability, salt)
+    return masked

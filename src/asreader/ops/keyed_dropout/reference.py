@@ -1,0 +1,27 @@
+"""The definition of keyed dropout, in plain PyTorch."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from asreader.ops import Workload
+from asreader.ops.keyed_dropout import hash32
+
+
+def supports(workload: Workload) -> str | None:
+    """Everything."""
+    return None
+
+
+def apply_mask(
+    values: Float[Tensor, "N *shape"], keys: Int[Tensor, " N"], probability: float, salt: int
+) -> Float[Tensor, "N *shape"]:
+    """A value is dropped where the hash of key, salt and position, as a fraction of 2^32, is below the probability."""
+    position = torch.arange(values[0].numel(), device=values.device)
+    seeds = hash32(hash32(keys.long() & 0xFFFFFFFF) ^ salt)
+    drawn = hash32(seeds[:, None] ^ position)
+    is_kept = (drawn >= int(probability * (1 << 32))).view(values.shape)
+    dropped: Tensor = values * is_kept / (1 - probability)
+    return dropped
