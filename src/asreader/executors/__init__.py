@@ -75,7 +75,7 @@ def each(
     items: Iterable[Item],
     workers: int = 0,
     *,
-    share: Share = Share(),  # noqa: B008 - frozen
+    share: Share = Share(),
     stopping: Callable[[], bool] = never,
 ) -> Iterator[Outcome[Item, Result]]:
     """What became of each item, as they are done, by the executor of that name."""
