@@ -131,7 +131,7 @@ def test_every_direct_requirement_is_locked_within_its_bounds() -> None:
 def test_lines_of_a_lock() -> None:
     listed = [
         {"name": "Zope_Dot.Name", "version": "1.0+local.1"},
-        {"name": "asreader", "version": "0.1.0", "editable_project_location": "/home/somebody/asreader"},
+        {"name": "asreader", "version": "0.1.0", "editable_project_location": "somewhere/asreader"},
         {"name": "pip", "version": "23.2.1"},
         {"name": "torch", "version": "2.13.0+cpu"},
         {"name": "absl-py", "version": "2.0"},
