@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
+LOWEST := .venv-lowest
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow check docs pictures clean reproduce-cbt-ne reproduce-cbt-cn bundle
+.PHONY: demo test test-slow test-lowest check lock docs pictures clean reproduce-cbt-ne reproduce-cbt-cn bundle
 
 demo: $(VENV)/.ready
 	$(BIN)/asreader demo --out runs/demo
@@ -15,10 +17,17 @@ test: check
 test-slow: $(VENV)/.ready-to-develop
 	$(BIN)/python -m pytest -q -m slow
 
+# Old packages warn of newer ones that they did not know: here warnings are no errors.
+test-lowest: $(LOWEST)/.ready
+	ASREADER_LOWEST=1 $(LOWEST)/bin/python -m pytest -q -n $(CORES) -m "not slow" -W default
+
 check: $(VENV)/.ready-to-develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+lock:
+	$(PYTHON) scripts/lock.py
 
 docs: $(VENV)/.ready-to-develop
 	$(BIN)/python docs/write_cli.py
@@ -27,19 +36,30 @@ pictures: $(VENV)/.ready-to-develop
 	$(BIN)/python docs/write_pictures.py --page
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "asreader needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV) || (echo "python venv is missing: on Debian, apt install python3-venv" >&2; rm -rf $(VENV); exit 1)
 
-$(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e .
+# The build back end comes first, from the lock: pip would fetch the newest of what it needs for a build of its own.
+$(VENV)/.ready-to-build: $(VENV)/bin/python constraints.txt
+	$(INSTALL) hatchling editables setuptools
 	touch $@
 
-$(VENV)/.ready-to-develop: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+$(VENV)/.ready: $(VENV)/.ready-to-build pyproject.toml
+	$(INSTALL) --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.ready-to-develop: $(VENV)/.ready-to-build pyproject.toml
+	$(INSTALL) --no-build-isolation -e '.[dev]'
 	touch $(VENV)/.ready $@
+
+$(LOWEST)/.ready: pyproject.toml scripts/lock.py
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(PYTHON) scripts/lock.py --lowest > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install -q -c $(LOWEST)/constraints.txt -e '.[dev]'
+	touch $@
 
 # The reader that ships, from raw books: benchmarks/bundle.py says what DATA holds.
 bundle: $(VENV)/.ready

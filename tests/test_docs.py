@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import runpy
 import shlex
@@ -34,6 +35,7 @@ def blocks(path: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.skipif("ASREADER_LOWEST" in os.environ, reason="the help is that of the locked typer")
 def test_the_command_reference_is_the_real_help() -> None:
     spec = importlib.util.spec_from_file_location("write_cli", ROOT / "docs" / "write_cli.py")
     assert spec
