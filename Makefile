@@ -41,10 +41,10 @@ $(VENV)/.ready-to-develop: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	touch $(VENV)/.ready $@
 
-# The reader that ships, from raw books: benchmarks/bundle.py says what DATA holds.
+# The reader that ships, from raw books: reproduce/bundle.py says what DATA holds.
 bundle: $(VENV)/.ready
 	@test -d "$(DATA)" || (echo "say where the data are: make $@ DATA=folder" >&2; exit 2)
-	$(BIN)/python benchmarks/bundle.py runs/bundled --data $(DATA)
+	$(BIN)/python reproduce/bundle.py runs/bundled --data $(DATA)
 
 # DATA holds books/cbt_train* (raw books, a folder or an archive) and cbt/ with the official files, as far as one has them;
 # docs/results/cbt-ne.md says what comes out.
@@ -54,7 +54,7 @@ reproduce-cbt-ne: KIND := NE
 reproduce-cbt-cn: KIND := CN
 reproduce-cbt-ne reproduce-cbt-cn: reproduce-cbt-%: $(VENV)/.ready
 	@test -d "$(DATA)" || (echo "say where the data are: make $@ DATA=folder" >&2; exit 2)
-	$(BIN)/python benchmarks/cbt.py $* --out runs/cbt-$* \
+	$(BIN)/python reproduce/cbt.py $* --out runs/cbt-$* \
 	  $(if $(call OFFICIAL,$(KIND),train),--train $(call OFFICIAL,$(KIND),train),--books $(wildcard $(DATA)/books/cbt_train*)) \
 	  $(if $(call OFFICIAL,$(KIND),valid),--valid $(call OFFICIAL,$(KIND),valid),--valid-books $(HELD_OUT)) \
 	  $(if $(HELD_OUT),--exclude $(HELD_OUT)) $(if $(call OFFICIAL,$(KIND),test),--test $(call OFFICIAL,$(KIND),test))

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-RESULTS, DOCUMENT = ROOT / "benchmarks" / "results", ROOT / "docs" / "scaling.md"
+RESULTS = ROOT / "benchmarks" / "results"
+MAKER_RESULTS = ROOT / "reproduce" / "results"
+DOCUMENT = ROOT / "docs" / "scaling.md"
 BEGIN, END = "<!-- written by benchmarks/scaling.py -->", "<!-- end of what is written -->"
 
 READERS = 84  # the largest ensemble of the paper
@@ -77,8 +79,8 @@ class Needs:
     preparing_minutes: float
 
 
-def rows(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+def rows(name: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def last(found: Iterable[dict[str, Any]], **wanted: object) -> dict[str, Any]:
@@ -119,7 +121,7 @@ def tables() -> str:
     """What stands between the marks of docs/scaling.md."""
     cnn, books = needs(SHAPES["cnn"], "cnn"), needs(BOOKTEST, "ne")
     sets, both = (SHAPES["cnn"], BOOKTEST), (cnn, books)
-    making = last(rows("cloze"), benchmark="cloze-train", type="ne")
+    making = last(rows("cloze", MAKER_RESULTS), benchmark="cloze-train", type="ne")
     making_minutes = BOOKTEST.questions * making["seconds"] / making["questions"] / 60
     device = [row for row in rows("together") if row["benchmark"] == "together"][-1]["device"]
     body = [

@@ -116,7 +116,7 @@ def test_links_lead_somewhere() -> None:
 
 def test_the_tables_of_cloze_are_the_recorded_ones() -> None:
     text = (ROOT / "docs" / "cloze.md").read_text(encoding="utf-8")
-    lines = (ROOT / "benchmarks" / "results" / "cloze.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "reproduce" / "results" / "cloze.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     of = {name: [row for row in rows if row["benchmark"] == name] for name in {row["benchmark"] for row in rows}}
     for key in ("recall", "questions_per_window", "candidates_named", "candidates_in_class"):
@@ -141,7 +141,7 @@ def test_the_tables_of_cloze_are_the_recorded_ones() -> None:
 
 
 def test_the_table_of_babi_is_the_recorded_one() -> None:
-    rows = map(json.loads, (ROOT / "benchmarks" / "results" / "babi.jsonl").read_text(encoding="utf-8").splitlines())
+    rows = map(json.loads, (ROOT / "reproduce" / "results" / "babi.jsonl").read_text(encoding="utf-8").splitlines())
     shown = [row for row in rows if "CPU" in row["device"]]
     text = (ROOT / "docs" / "results" / "babi.md").read_text(encoding="utf-8")
     for row in shown:
@@ -151,10 +151,10 @@ def test_the_table_of_babi_is_the_recorded_one() -> None:
 
 
 def test_the_tables_of_the_childrens_book_test_are_the_recorded_ones() -> None:
-    tables = runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))
+    tables = runpy.run_path(str(ROOT / "reproduce" / "tables.py"))
     for document in tables["DOCUMENTS"]:
         text = document.read_text(encoding="utf-8")
-        assert text == tables["written"](text), f"python benchmarks/tables.py writes {document.name} anew"
+        assert text == tables["written"](text), f"python reproduce/tables.py writes {document.name} anew"
         assert text.count("<!-- end -->") == len(tables["PART"].findall(text)) >= 2
     (leaks,) = tables["rows"]("cbt-ne", "leaks")
     text = tables["DOCUMENTS"][0].read_text(encoding="utf-8")

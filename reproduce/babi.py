@@ -1,7 +1,7 @@
 """bAbI 10k with one setting for all tasks: trains each task, several at a time, and prints validation accuracies.
 
-    python benchmarks/babi.py prepare DATA STORES            # a copy of the bAbI tasks -> encoded stores
-    python benchmarks/babi.py train STORES RUNS [options]    # a table: accuracy of each task and their mean
+    python reproduce/babi.py prepare DATA STORES            # a copy of the bAbI tasks -> encoded stores
+    python reproduce/babi.py train STORES RUNS [options]    # a table: accuracy of each task and their mean
 
 Every run uses configs/babi.toml; --set passes further settings on, --seeds trains each task several times.
 """

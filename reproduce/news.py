@@ -1,4 +1,4 @@
-"""Cloze questions made from news: python benchmarks/news.py NEWS_FILE [--sample N] [--seed S]
+"""Cloze questions made from news: python reproduce/news.py NEWS_FILE [--sample N] [--seed S]
 
 Prints how many questions an article gives, how many entities it has, how much of the highlights is used and how long
 it takes; `--sample 20` instead prints that many questions with the names put back, for reading by eye.

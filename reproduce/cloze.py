@@ -1,4 +1,4 @@
-"""Our questions beside those of the Children's Book Test: python benchmarks/cloze.py DATA WORK
+"""Our questions beside those of the Children's Book Test: python reproduce/cloze.py DATA WORK
 
 DATA holds `cbt/cbt_valid.txt` (the tokenised validation books), `cbt/cbtest_NE_valid_2000ex.txt` (the official
 questions made from them) and `books/cbt_train` (the 98 training books, a folder or an archive), perhaps compressed.

@@ -1,6 +1,6 @@
 """The reader that ships, from raw books to the files of src/asreader/pretrained: make bundle DATA=...
 
-    python benchmarks/bundle.py WORK --data DATA [--stages data train bundle]
+    python reproduce/bundle.py WORK --data DATA [--stages data train bundle]
 
 DATA holds books/cbt_train* and books/extra*, cbt/cbt_valid.txt*, cbt/cbtest_NE_valid* and lambada/*. Stages are `data`
 (questions and stores), `train` (five readers side by side; the best on the official validation file is taken) and

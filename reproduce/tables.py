@@ -1,6 +1,6 @@
-"""The tables of docs/results/cbt-ne.md and cbt-cn.md from benchmarks/results/cbt.jsonl: python benchmarks/tables.py
+"""The tables of docs/results/cbt-ne.md and cbt-cn.md from reproduce/results/cbt.jsonl: python reproduce/tables.py
 
-    python benchmarks/tables.py DIR NAME     # rows of a finished `benchmarks/cbt.py`, printed for that file
+    python reproduce/tables.py DIR NAME     # rows of a finished `reproduce/cbt.py`, printed for that file
 
 A document has its tables between `<!-- NAME -->` and `<!-- end -->`; a test compares them with the rows.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-RECORDED = ROOT / "benchmarks" / "results" / "cbt.jsonl"
+RECORDED = ROOT / "reproduce" / "results" / "cbt.jsonl"
 DOCUMENTS = tuple(ROOT / "docs" / "results" / f"cbt-{kind}.md" for kind in ("ne", "cn"))
 PART = re.compile(r"<!-- (cbt-[-a-z]+) (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 

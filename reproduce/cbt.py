@@ -1,8 +1,8 @@
 """The Children's Book Test from raw books to the paper's table, figures and report, by the product's own commands.
 
-    python benchmarks/cbt.py ne --books BOOKS --valid cbtest_NE_valid_2000ex.txt --exclude cbt_valid.txt --out DIR
-    python benchmarks/cbt.py ne --train cbtest_NE_train.txt --valid cbtest_NE_valid_2000ex.txt --out DIR
-    python benchmarks/cbt.py ne --out DIR --test cbtest_NE_test_2500ex.txt     # later: score what was trained
+    python reproduce/cbt.py ne --books BOOKS --valid cbtest_NE_valid_2000ex.txt --exclude cbt_valid.txt --out DIR
+    python reproduce/cbt.py ne --train cbtest_NE_train.txt --valid cbtest_NE_valid_2000ex.txt --out DIR
+    python reproduce/cbt.py ne --out DIR --test cbtest_NE_test_2500ex.txt     # later: score what was trained
 
 Stages are `data` (questions and stores), `train` (the sweep), `test` and `show`; what was done is not done again, so
 the first may run on one machine and the second on another that has the GPU. What a sweep trains is decided by

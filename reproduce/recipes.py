@@ -1,6 +1,6 @@
 """Recipes compared on one validation set, several seeds each, trained side by side on one GPU; a row for each recipe.
 
-    PYTHONPATH=src python benchmarks/recipes.py --config configs/cbt-ne.toml --train STORE --valid STORE --out RUNS \\
+    PYTHONPATH=src python reproduce/recipes.py --config configs/cbt-ne.toml --train STORE --valid STORE --out RUNS \\
       --recipe "paper" --recipe "average: train.average=0.999 train.decay=linear" [--seeds 4] [--append rows.jsonl]
 
 A recipe is a name and what it changes of the settings. Its runs lie in RUNS/NAME/seed-N, so that tables, ensembles and

@@ -1,4 +1,4 @@
-"""Text to words and sentences against the Children's Book Test: python benchmarks/text.py CBT_VALID RAW_FOLDER [BOOKS]
+"""Text to words and sentences against the Children's Book Test: python reproduce/text.py CBT_VALID RAW_FOLDER [BOOKS]
 
 words      Each sentence of CBT_VALID (cbt_valid.txt) is joined into ordinary text, cut into words again and compared.
            Joining writes quotation marks straight, opening and closing alike, close to what they enclose; brackets
