@@ -4,8 +4,8 @@
       --recipe "paper" --recipe "average: train.average=0.999 train.decay=linear" [--seeds 4] [--append rows.jsonl]
 
 A recipe is a name and the settings that it changes. Its runs are in RUNS/NAME/seed-N, where `asreader table`,
-`ensemble` and `report` find them. A row has the accuracy after every validation (mean over seeds), the mean and standard deviation
-of the best validations, and the time.
+`ensemble` and `report` find them. A row has the accuracy after every validation (mean over seeds), the mean and
+standard deviation of the best validations, and the time.
 """
 
 from __future__ import annotations
