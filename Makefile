@@ -41,7 +41,7 @@ $(VENV)/.ready-to-develop: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	touch $(VENV)/.ready $@
 
-# The reader that ships, from raw books: reproduce/bundle.py says what DATA holds.
+# The bundled reader, from raw books; reproduce/bundle.py documents the layout of DATA.
 bundle: $(VENV)/.ready
 	@test -d "$(DATA)" || (echo "say where the data are: make $@ DATA=folder" >&2; exit 2)
 	$(BIN)/python reproduce/bundle.py runs/bundled --data $(DATA)
