@@ -61,10 +61,10 @@ $(LOWEST)/.ready: pyproject.toml scripts/lock.py
 	$(LOWEST)/bin/python -m pip install -q -c $(LOWEST)/constraints.txt -e '.[dev]'
 	touch $@
 
-# The reader that ships, from raw books: benchmarks/bundle.py says what DATA holds.
+# The bundled reader, from raw books; reproduce/bundle.py documents the layout of DATA.
 bundle: $(VENV)/.ready
 	@test -d "$(DATA)" || (echo "say where the data are: make $@ DATA=folder" >&2; exit 2)
-	$(BIN)/python benchmarks/bundle.py runs/bundled --data $(DATA)
+	$(BIN)/python reproduce/bundle.py runs/bundled --data $(DATA)
 
 # DATA holds books/cbt_train* (raw books, a folder or an archive) and cbt/ with the official files, as far as one has them;
 # docs/results/cbt-ne.md says what comes out.
@@ -74,7 +74,7 @@ reproduce-cbt-ne: KIND := NE
 reproduce-cbt-cn: KIND := CN
 reproduce-cbt-ne reproduce-cbt-cn: reproduce-cbt-%: $(VENV)/.ready
 	@test -d "$(DATA)" || (echo "say where the data are: make $@ DATA=folder" >&2; exit 2)
-	$(BIN)/python benchmarks/cbt.py $* --out runs/cbt-$* \
+	$(BIN)/python reproduce/cbt.py $* --out runs/cbt-$* \
 	  $(if $(call OFFICIAL,$(KIND),train),--train $(call OFFICIAL,$(KIND),train),--books $(wildcard $(DATA)/books/cbt_train*)) \
 	  $(if $(call OFFICIAL,$(KIND),valid),--valid $(call OFFICIAL,$(KIND),valid),--valid-books $(HELD_OUT)) \
 	  $(if $(HELD_OUT),--exclude $(HELD_OUT)) $(if $(call OFFICIAL,$(KIND),test),--test $(call OFFICIAL,$(KIND),test))

@@ -1,9 +1,10 @@
-"""What readers trained side by side owe to the plain way: PYTHONPATH=src python benchmarks/checks.py STORE
+"""Readers trained together, compared with nn.GRU: PYTHONPATH=src python benchmarks/checks.py STORE
 
-Two figures for docs/performance.md, on the questions of a store, printed as JSON: how far the losses of the first steps
-in float32 are from those of readers that PyTorch's own GRU reads for (and how far those are from themselves if their
-first weights are other in the last bit), and how many questions a second are answered where data lie on the device, in
-the batches of validation and in large ones.
+Prints two rows for docs/performance.md and docs/notebook/gpu.md as JSON, measured on the questions of a store:
+
+- float32: the greatest difference of losses between readers trained together and `nn.GRU` over the first steps, and
+  between `nn.GRU` and itself when its initial weights change in the last bit;
+- answering: questions per second with the data set on the device, in the batches of validation and in large batches.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A reader trained with PyTorch's own GRU: PYTHONPATH=src python benchmarks/plain.py SETTINGS --seed 3 --out FOLDER
+"""Train a reader with PyTorch's own GRU: PYTHONPATH=src python benchmarks/plain.py SETTINGS --seed 3 --out FOLDER
 
-Settings, batches, first weights and recipe are those of `asreader train`; but nn.GRU reads packed sequences and PyTorch
-differentiates, clips and takes Adam's steps. What such readers answer after an epoch is what readers trained side by
-side have to answer too (docs/performance.md).
+Settings, batches, initial weights and recipe are those of `asreader train`, but `nn.GRU` reads packed sequences, and
+gradients, clipping and Adam are PyTorch's. Readers trained together must reach the same accuracy after an epoch
+(docs/notebook/gpu.md).
 """
 
 from __future__ import annotations

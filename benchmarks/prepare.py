@@ -1,6 +1,6 @@
-"""`asreader prepare` on a CBT file of official training size: python benchmarks/prepare.py CBT_FILE WORK_FOLDER
+"""Time and memory of `asreader prepare` at official training size: python benchmarks/prepare.py CBT_FILE WORK_FOLDER
 
-Repeats the questions of CBT_FILE up to 108,719, the size of the NE training file, encodes them in a process of its own
+Repeats the questions of CBT_FILE up to 108,719, the size of the NE training file, encodes them in a separate process
 and prints one row: seconds, peak memory, sizes.
 """
 

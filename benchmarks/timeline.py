@@ -1,4 +1,4 @@
-"""One step of readers trained side by side, as the graphs run it: what the device does when, and beside what.
+"""Timeline of one step of readers trained together: which kernels run when on the device, and which overlap.
 
 PYTHONPATH=src python benchmarks/timeline.py --readers 16 --width 480
 """

@@ -1,9 +1,9 @@
-"""N readers trained side by side at the size of CBT NE: PYTHONPATH=src python benchmarks/together.py
+"""N readers trained together at the size of CBT NE -> ms per step: PYTHONPATH=src python benchmarks/together.py
 
-Needs no data: a made data set of the same size and length distribution lies on the device from the start. For each N it
-takes the same batches three times (getting ready, recording graphs, measuring) and prints what a step costs and what
-that makes for a reader and an epoch; then a table of what one step is spent on. Every row is also printed as JSON. With
-`--store STORE` the steps are those of real questions instead.
+Needs no data: a generated data set of the same size and length distribution is on the device from the start. For each N
+the same batches are run three times (warm-up, graph capture, measurement). Prints the time per step and per reader and
+epoch, then a table of the kernels of one step. Every row is also printed as JSON. With `--store STORE` the batches are
+those of real questions.
 """
 
 from __future__ import annotations

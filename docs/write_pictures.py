@@ -1,7 +1,7 @@
-"""the embedded stories -> the pictures of the README, by the commands it names: run by `make pictures`.
+"""example story -> the pictures of the README, drawn by `asreader` commands: run by `make pictures`.
 
-The two drawings take seconds; the picture of a page needs the demo's run (two minutes) and Chromium, and stays as it is
-without `--page`.
+The two drawings take seconds. The picture of a page needs the demo's run (two minutes) and Chromium; it is drawn only
+with `--page`.
 """
 
 from __future__ import annotations
@@ -27,47 +27,47 @@ WIDTH, HEIGHT = 1180, 1010
 COLOURS = 64
 
 
-def asreader(folder: Path, *arguments: str | Path) -> None:
+def run_asreader(folder: Path, *arguments: str | Path) -> None:
     command = [sys.executable, "-m", "asreader", *map(str, arguments)]
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
-def attention(folder: Path) -> Path:
-    """What the bundled reader looked at."""
+def draw_attention(folder: Path) -> Path:
+    """Attention of the bundled reader."""
     (folder / "story.txt").write_text(STORY, encoding="utf-8")
-    asked = ("--document", "story.txt", "--question", QUESTION, "--candidates", CANDIDATES)
-    asreader(folder, "answer", *asked, "--picture", "attention.svg")
+    options = ("--document", "story.txt", "--question", QUESTION, "--candidates", CANDIDATES)
+    run_asreader(folder, "answer", *options, "--picture", "attention.svg")
     return folder / "attention.svg"
 
 
-def figure(folder: Path) -> Path:
-    """The bundled reader beside a rule that learns nothing, as `analyse` draws them."""
+def draw_figure(folder: Path) -> Path:
+    """The bundled reader and the maximum-frequency baseline, drawn by `analyse`."""
     (folder / "stories.jsonl").write_text("".join(map(jsonl.line, stories(QUESTIONS, SEED))), encoding="utf-8")
-    asreader(folder, "evaluate", "bundled", "stories.jsonl", "--device", "cpu", "--predictions", "reader.jsonl")
-    asreader(folder, "baseline", "maximum-frequency", "stories.jsonl", "--predictions", "rule.jsonl")
+    run_asreader(folder, "evaluate", "bundled", "stories.jsonl", "--device", "cpu", "--predictions", "reader.jsonl")
+    run_asreader(folder, "baseline", "maximum-frequency", "stories.jsonl", "--predictions", "rule.jsonl")
     rule = ("--also", "maximum frequency=rule.jsonl")
-    asreader(folder, "analyse", "reader.jsonl", "stories.jsonl", "--name", "reader", *rule, "--out", "figures")
+    run_asreader(folder, "analyse", "reader.jsonl", "stories.jsonl", "--name", "reader", *rule, "--out", "figures")
     return (folder / "figures" / "accuracy-by-answer-rank.svg").rename(folder / "figure.svg")
 
 
-def page(folder: Path) -> Path:
-    """The top of the demo's report in a browser, in few colours: a small file."""
+def draw_page(folder: Path) -> Path:
+    """The top of the demo's report in a browser, with few colours to keep the file small."""
     from PIL import Image
 
-    asreader(folder, "demo", "--out", "demo")
-    asreader(folder, "report", "demo/run", "--out", "report.html")
-    shot = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={WIDTH},{HEIGHT}"]
+    run_asreader(folder, "demo", "--out", "demo")
+    run_asreader(folder, "report", "demo/run", "--out", "report.html")
+    options = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={WIDTH},{HEIGHT}"]
     program = shutil.which("chromium") or shutil.which("google-chrome") or "chromium"
     address = (folder / "report.html").as_uri()
-    subprocess.run([program, *shot, f"--screenshot={folder / 'report.png'}", address], check=True)
+    subprocess.run([program, *options, f"--screenshot={folder / 'report.png'}", address], check=True)
     Image.open(folder / "report.png").convert("RGB").quantize(COLOURS).save(folder / "report.png", optimize=True)
     return folder / "report.png"
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
-        for picture in (attention, figure, *([page] if "--page" in sys.argv else [])):
-            shutil.copy(picture(Path(name)), TARGET)
+        for draw in (draw_attention, draw_figure, *([draw_page] if "--page" in sys.argv else [])):
+            shutil.copy(draw(Path(name)), TARGET)
 
 
 if __name__ == "__main__":

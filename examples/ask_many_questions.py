@@ -1,4 +1,4 @@
-"""Read a document once and ask many questions about it."""
+"""Read a document once and answer several questions about it."""
 
 from asreader import Reader
 

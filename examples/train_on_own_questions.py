@@ -1,4 +1,4 @@
-"""Make questions, train a reader on them, evaluate it: the library without the command line."""
+"""Generate questions, train a reader on them and evaluate it, without the command line."""
 
 from pathlib import Path
 

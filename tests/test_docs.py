@@ -1,4 +1,4 @@
-"""Documents are true: every command, example and listing in them is run or compared here."""
+"""Documents are correct: every command, example and listing in them is run or compared here."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def test_the_command_reference_is_the_real_help() -> None:
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == module.document(), "run `make docs`"
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == module.format_reference(), "run `make docs`"
 
 
 def test_python_of_the_readme_prints_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = blocks(ROOT / "README.md", "python")
     exec(compile(code, "README.md", "exec"), {})
-    promised = re.findall(r"# -> (.*)", code)
-    assert capsys.readouterr().out.splitlines() == promised
+    expected = re.findall(r"# -> (.*)", code)
+    assert capsys.readouterr().out.splitlines() == expected
 
 
 def test_shell_of_the_readme_runs(tmp_path: Path) -> None:
-    """Each `asreader` command of the README, in order, in a new folder; what stands behind `# ->` is its answer."""
+    """Each `asreader` command of the README runs, in order, in a new folder; the text after `# ->` is its answer."""
     (settings,) = blocks(ROOT / "README.md", "toml")
     (tmp_path / "small.toml").write_text(settings)
     for name, count, seed in (("train", 60, 1), ("valid", 20, 2)):
@@ -63,20 +63,20 @@ def test_shell_of_the_readme_runs(tmp_path: Path) -> None:
         "\n".join(" ".join(sentence) for story in stories(40, 3) for sentence in story.document)
     )
     (tmp_path / "articles.csv").write_text(ARTICLES)
-    ran = 0
+    count = 0
     for block in blocks(ROOT / "README.md", "sh"):
         for line in block.replace("\\\n", " ").splitlines():
-            command, _, promised = line.partition("# ->")
+            command, _, expected = line.partition("# ->")
             words = shlex.split(command, comments=True)
             if not words or words[0] not in ("asreader", "echo"):
                 continue
             shell = command.replace("asreader", f"{shlex.quote(sys.executable)} -m asreader", 1)
-            done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-            assert done.returncode == 0, f"{command}: {done.stderr}"
-            if promised:  # the answer comes first; further down the whole document is shown, with every rival
-                assert done.stdout.split()[0] == promised.strip()
-            ran += 1
-    assert ran >= 8
+            process = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+            assert process.returncode == 0, f"{command}: {process.stderr}"
+            if expected:  # the answer comes first; the whole document with all candidates follows
+                assert process.stdout.split()[0] == expected.strip()
+            count += 1
+    assert count >= 8
 
 
 def test_make_targets_of_the_readme_exist() -> None:
@@ -110,40 +110,49 @@ def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_links_lead_somewhere() -> None:
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+    folders = ("benchmarks", "docs", "reproduce")
+    for path in [*ROOT.glob("*.md"), *(path for folder in folders for path in (ROOT / folder).rglob("*.md"))]:
         for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
             if not target.startswith("http"):
                 assert (path.parent / target).exists(), f"{path.name} -> {target}"
 
 
+@pytest.mark.parametrize("folder", ["benchmarks", "reproduce"])
+def test_every_script_and_result_file_is_listed(folder: str) -> None:
+    text = (ROOT / folder / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"[a-z]+\.(?:py|jsonl)", text))
+    assert listed == {path.name for path in (ROOT / folder).rglob("*.*") if path.suffix in (".py", ".jsonl")}
+
+
 def test_the_tables_of_cloze_are_the_recorded_ones() -> None:
     text = (ROOT / "docs" / "cloze.md").read_text(encoding="utf-8")
-    lines = (ROOT / "benchmarks" / "results" / "cloze.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "reproduce" / "results" / "cloze.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
-    of = {name: [row for row in rows if row["benchmark"] == name] for name in {row["benchmark"] for row in rows}}
+    names = {row["benchmark"] for row in rows}
+    recorded = {name: [row for row in rows if row["benchmark"] == name] for name in names}
     for key in ("recall", "questions_per_window", "candidates_named", "candidates_in_class"):
-        shipped, crossed = of["cloze-recall"]
+        shipped, crossed = recorded["cloze-recall"]
         assert f"| {shipped[key]:.4f} | {crossed[key]:.4f} |" in text
-    official, ours = of["cloze-valid"]
+    official, ours = recorded["cloze-valid"]
     for key in ("maximum_frequency", "document_words", "question_words", "lower_case_answers"):
         assert f"| {official[key]} | {ours[key]} |" in text
-    for ours, published in zip(of["cloze-train"], of["cloze-train-published"], strict=True):
+    for ours, published in zip(recorded["cloze-train"], recorded["cloze-train-published"], strict=True):
         assert f"{ours['questions']:,}" in text and f"{published['questions']:,}" in text
         for key in ("document_words", "question_words"):
             assert f"| {published[key]:.2f} | {ours[key]:.2f} (" in text
         assert f"{ours['shortest']} to {ours['longest']}" in text
         assert str(ours["seconds"]) in text
-    for row in of["sentences"]:
+    for row in recorded["sentences"]:
         if (row["headings"], row["paragraphs"]) == ("drop", "flow together"):
             assert f"| {row['precision']:.4f}, {row['recall']:.4f} |" in text
-    assert f"| {of['words'][0]['of_ordinary_text']:.4f} |" in text
-    (news,) = of["news"]
+    assert f"| {recorded['words'][0]['of_ordinary_text']:.4f} |" in text
+    (news,) = recorded["news"]
     for key in ("questions_per_article", "candidates_mean", "highlights_with_question", "seconds_per_1000_articles"):
         assert f"| {news[key]} |" in text
 
 
 def test_the_table_of_babi_is_the_recorded_one() -> None:
-    rows = map(json.loads, (ROOT / "benchmarks" / "results" / "babi.jsonl").read_text(encoding="utf-8").splitlines())
+    rows = map(json.loads, (ROOT / "reproduce" / "results" / "babi.jsonl").read_text(encoding="utf-8").splitlines())
     shown = [row for row in rows if "CPU" in row["device"]]
     text = (ROOT / "docs" / "results" / "babi.md").read_text(encoding="utf-8")
     for row in shown:
@@ -153,13 +162,13 @@ def test_the_table_of_babi_is_the_recorded_one() -> None:
 
 
 def test_the_tables_of_the_childrens_book_test_are_the_recorded_ones() -> None:
-    tables = runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))
+    tables = runpy.run_path(str(ROOT / "reproduce" / "tables.py"))
     for document in tables["DOCUMENTS"]:
         text = document.read_text(encoding="utf-8")
-        assert text == tables["written"](text), f"python benchmarks/tables.py writes {document.name} anew"
-        assert text.count("<!-- end -->") == len(tables["PART"].findall(text)) >= 2
-    (leaks,) = tables["rows"]("cbt-ne", "leaks")
-    text = tables["DOCUMENTS"][0].read_text(encoding="utf-8")
+        assert text == tables["update_tables"](text), f"run `python reproduce/tables.py` to update {document.name}"
+        assert text.count("<!-- end -->") == len(tables["TABLE_BLOCK"].findall(text)) >= 2
+    (leaks,) = tables["read_rows"]("cbt-ne", "leaks")
+    text = " ".join(tables["DOCUMENTS"][0].read_text(encoding="utf-8").split())
     assert f"{leaks['without']} and {leaks['with']}, a difference" in text
     assert f"{leaks['leaked_right_without']} and {leaks['leaked_right_with']} right" in text
 

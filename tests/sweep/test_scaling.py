@@ -31,11 +31,11 @@ def scaling() -> ModuleType:
 
 
 def test_the_document_is_computed_from_the_rows(scaling: ModuleType) -> None:
-    assert scaling.written(TEXT) == TEXT, "run `python benchmarks/scaling.py`"
+    assert scaling.update_tables(TEXT) == TEXT, "run `python benchmarks/scaling.py`"
 
 
 def test_figures_against_the_slow_way(scaling: ModuleType) -> None:
-    together = [row for row in scaling.rows("together") if row["benchmark"] == "together"]
+    together = [row for row in scaling.read_rows("together") if row["benchmark"] == "together"]
     latest = {(row["shape"], row["readers"]): row["seconds_per_reader_and_epoch"] for row in together}
     quickest = {shape: min(latest[key] for key in latest if key[0] == shape) for shape in ("ne", "cnn")}
     assert f"**{84 * 3 * quickest['cnn'] / 3600:.1f}**" in TEXT
@@ -43,7 +43,7 @@ def test_figures_against_the_slow_way(scaling: ModuleType) -> None:
 
 
 def test_weights_are_counted_as_the_reader_has_them(scaling: ModuleType) -> None:
-    data = scaling.Data(1, 1, 1, 50, 6, 5, 1, "books")
+    data = scaling.DataSize(1, 1, 1, 50, 6, 5, 1, "books")
     network = readers.build("attention_sum", 50 + scaling.FIXED_ROWS, {"embedding": 6, "hidden": 5})
     assert data.parameters == sum(parameter.numel() for parameter in network.parameters())
 

@@ -1,7 +1,7 @@
-"""Cloze questions made from news: python benchmarks/news.py NEWS_FILE [--sample N] [--seed S]
+"""news articles -> statistics of the questions made from them: python reproduce/news.py NEWS_FILE [--sample N]
 
-Prints how many questions an article gives, how many entities it has, how much of the highlights is used and how long
-it takes; `--sample 20` instead prints that many questions with the names put back, for reading by eye.
+Prints questions and entities per article, the fraction of highlights used, and the time. `--sample 20` prints 20 random
+questions with their original names instead, for manual inspection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main(path: Path, sample: int, seed: int) -> None:
     found = [item for member in members(path) for item in articles.read(member)]
     texts = [item for item in found if isinstance(item, Article)]
     if sample:
-        show(texts, sample, seed)
+        print_sample(texts, sample, seed)
         return
     start = time.perf_counter()
     made = [(article, list(article_questions.questions(article, seed))) for article in texts]
@@ -45,15 +45,15 @@ def main(path: Path, sample: int, seed: int) -> None:
     print(json.dumps(row))
 
 
-def show(texts: list[Article], sample: int, seed: int) -> None:
-    """One question of each of some articles, as a person reads it."""
-    dice = random.Random(seed)
+def print_sample(texts: list[Article], sample: int, seed: int) -> None:
+    """Print one question of each of `sample` random articles with its original names."""
+    generator = random.Random(seed)
     shown = 0
-    for article in dice.sample(texts, len(texts)):
+    for article in generator.sample(texts, len(texts)):
         questions = list(article_questions.questions(article, seed))
         if questions and shown < sample:
             shown += 1
-            question = dice.choice(questions)
+            question = generator.choice(questions)
             example, names = question.example, question.names
             print(f"{shown}. {' '.join(article_questions.named(example.question, names))}")
             print(f"   answer: {names[example.answer or '']}   ({example.id})")
@@ -66,7 +66,7 @@ def show(texts: list[Article], sample: int, seed: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("path", type=Path, metavar="NEWS_FILE")
-    parser.add_argument("--sample", type=int, default=0, metavar="N", help="show N questions")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="print N questions")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     main(arguments.path, arguments.sample, arguments.seed)

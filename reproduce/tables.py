@@ -1,8 +1,8 @@
-"""The tables of docs/results/cbt-ne.md and cbt-cn.md from benchmarks/results/cbt.jsonl: python benchmarks/tables.py
+"""reproduce/results/cbt.jsonl -> tables of docs/results/cbt-ne.md and cbt-cn.md: python reproduce/tables.py
 
-    python benchmarks/tables.py DIR NAME     # rows of a finished `benchmarks/cbt.py`, printed for that file
+    python reproduce/tables.py DIR NAME     # prints the rows of a finished reproduce/cbt.py
 
-A document has its tables between `<!-- NAME -->` and `<!-- end -->`; a test compares them with the rows.
+Tables are between `<!-- NAME KIND -->` and `<!-- end -->`; a test compares them with the rows.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-RECORDED = ROOT / "benchmarks" / "results" / "cbt.jsonl"
+ROWS_FILE = ROOT / "reproduce" / "results" / "cbt.jsonl"
 DOCUMENTS = tuple(ROOT / "docs" / "results" / f"cbt-{kind}.md" for kind in ("ne", "cn"))
-PART = re.compile(r"<!-- (cbt-[-a-z]+) (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+TABLE_BLOCK = re.compile(r"<!-- (cbt-[-a-z]+) (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 Row = dict[str, Any]
 
 
-def rows(benchmark: str, kind: str) -> list[Row]:
-    """What was recorded."""
-    every = map(json.loads, RECORDED.read_text(encoding="utf-8").splitlines())
-    return [row for row in every if (row["benchmark"], row["kind"]) == (benchmark, kind)]
+def read_rows(benchmark: str, kind: str) -> list[Row]:
+    """Recorded rows of one benchmark and kind."""
+    all_rows = map(json.loads, ROWS_FILE.read_text(encoding="utf-8").splitlines())
+    return [row for row in all_rows if (row["benchmark"], row["kind"]) == (benchmark, kind)]
 
 
-def table(found: Sequence[Row]) -> list[str]:
-    """`asreader table`, in per cent, with the paper's figures beside."""
+def format_results(rows: Sequence[Row]) -> list[str]:
+    """The result table of `asreader table`, in per cent, with a column of the paper's figures."""
     lines = ["| | validation | 95% interval | paper, validation |", "|---|---|---|---|"]
-    for row in found:
+    for row in rows:
         if row["valid"] is not None:
             low, high = (f"{100 * bound:.1f}" for bound in row["valid_interval"] or (0, 0))
             interval = f"{low} to {high}" if row["valid_interval"] else ""
@@ -42,60 +42,60 @@ def table(found: Sequence[Row]) -> list[str]:
     return lines
 
 
-def readers(found: Sequence[Row]) -> list[str]:
-    """Every reader of the grid."""
+def format_readers(rows: Sequence[Row]) -> list[str]:
+    """One line for each reader of the grid."""
     lines = ["| embedding | hidden | seed | after one epoch | after two |", "|---|---|---|---|---|"]
-    for row in found:
+    for row in rows:
         sizes = f"| {row['embedding']} | {row['hidden']} | {row['seed']} |"
         lines.append(sizes + "".join(f" {accuracy:.4f} |" for accuracy in row["accuracy"]))
     return lines
 
 
-def recipes(found: Sequence[Row]) -> list[str]:
-    """What each step adds."""
+def format_recipes(rows: Sequence[Row]) -> list[str]:
+    """One line for each recipe."""
     lines = ["| what | trained on | epochs | seeds | mean | deviation | best |", "|---|---|---|---|---|---|---|"]
-    for row in found:
+    for row in rows:
         data = f"{row['books']}, {row['questions']:,} questions"
         figures = f"{row['accuracy']:.4f} | {row['deviation']:.4f} | {row['best']:.4f}"
         lines.append(f"| {row['what']} | {data} | {row['epochs']} | {row['seeds']} | {figures} |")
     return lines
 
 
-def times(found: Sequence[Row]) -> list[str]:
-    """From raw books to the finished table."""
+def format_times(rows: Sequence[Row]) -> list[str]:
+    """Seconds of each stage, from raw books to the finished table."""
     lines = ["| stage | seconds | on |", "|---|---|---|"]
-    (row,) = found
+    (row,) = rows
     stages = {"data": "books to encoded questions", "train": f"training of {row['readers']} readers"}
     stages["show"] = "table, figures, report"
     lines += [f"| {name} | {row[stage]} | {row['device'][stage]} |" for stage, name in stages.items()]
-    whole = sum(row[stage] for stage in stages)
-    return [*lines, f"| all | {whole:.1f}, of it training {row['train'] / whole:.0%} | |"]
+    total = sum(row[stage] for stage in stages)
+    return [*lines, f"| all | {total:.1f}, of it training {row['train'] / total:.0%} | |"]
 
 
-WAYS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
-    "table": table,
-    "reader": readers,
-    "recipe": recipes,
-    "time": times,
+FORMATTERS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
+    "table": format_results,
+    "reader": format_readers,
+    "recipe": format_recipes,
+    "time": format_times,
 }
 
 
-def written(text: str) -> str:
-    """A document with its tables as they are now."""
+def update_tables(text: str) -> str:
+    """Replace the tables of a document by those of the recorded rows."""
 
-    def part(match: re.Match[str]) -> str:
+    def format_block(match: re.Match[str]) -> str:
         name, kind = match.groups()
-        return "\n".join([f"<!-- {name} {kind} -->", *WAYS[kind](rows(name, kind)), "<!-- end -->"])
+        return "\n".join([f"<!-- {name} {kind} -->", *FORMATTERS[kind](read_rows(name, kind)), "<!-- end -->"])
 
-    return PART.sub(part, text)
+    return TABLE_BLOCK.sub(format_block, text)
 
 
-def recorded(folder: Path, name: str) -> list[Row]:
-    """The rows of a finished reproduction."""
+def collect_rows(folder: Path, name: str) -> list[Row]:
+    """Rows of a finished reproduction."""
     runs = folder / "runs"
     command = [sys.executable, "-m", "asreader", "table", str(runs), "--paper", name, "--json"]
-    shown = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    found: list[Row] = [{"benchmark": name, "kind": "table", **row} for row in shown]
+    results = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    rows: list[Row] = [{"benchmark": name, "kind": "table", **row} for row in results]
     for metrics in sorted(runs.glob("*/metrics.jsonl")):
         settings = (metrics.parent / "config.toml").read_text(encoding="utf-8")
         sizes = {
@@ -104,17 +104,17 @@ def recorded(folder: Path, name: str) -> list[Row]:
         }
         lines = map(json.loads, metrics.read_text(encoding="utf-8").splitlines())
         curve = [line["accuracy"] for line in lines if "accuracy" in line]
-        found.append({"benchmark": name, "kind": "reader", **sizes, "accuracy": curve})
-    return found
+        rows.append({"benchmark": name, "kind": "reader", **sizes, "accuracy": curve})
+    return rows
 
 
 def main(arguments: Sequence[str]) -> None:
     match arguments:
         case []:
             for document in DOCUMENTS:
-                document.write_text(written(document.read_text(encoding="utf-8")), encoding="utf-8")
+                document.write_text(update_tables(document.read_text(encoding="utf-8")), encoding="utf-8")
         case [folder, name]:
-            for row in recorded(Path(folder), name):
+            for row in collect_rows(Path(folder), name):
                 print(json.dumps(row))
         case _:
             sys.exit(__doc__)

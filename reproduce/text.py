@@ -1,12 +1,12 @@
-"""Text to words and sentences against the Children's Book Test: python benchmarks/text.py CBT_VALID RAW_FOLDER [BOOKS]
+"""text -> words and sentences, compared with the Children's Book Test: reproduce/text.py CBT_VALID RAW_FOLDER [BOOKS]
 
-words      Each sentence of CBT_VALID (cbt_valid.txt) is joined into ordinary text, cut into words again and compared.
-           Joining writes quotation marks straight, opening and closing alike, close to what they enclose; brackets
-           become () [] {}; points, commas and clitics ('s, n't) close up to the word before, two hyphens on both sides;
-           a point that stands twice, behind an abbreviation, is written once.
-sentences  The raw books of RAW_FOLDER, cleaned and cut, against the same books in CBT_VALID. An end is right if both
-           end a sentence behind the same word of the aligned texts; where only one has text, no end counts.
-speed      Cleaning and cutting the books of BOOKS (or RAW_FOLDER) on one core.
+words      Each sentence of CBT_VALID (cbt_valid.txt) is joined into ordinary text, tokenised again and compared.
+           Joining writes straight quotation marks, attached to the quoted text; brackets become () [] {}; full stops,
+           commas and clitics ('s, n't) attach to the word before, two hyphens to both sides; a full stop that occurs
+           twice, after an abbreviation, is written once.
+sentences  The raw books of RAW_FOLDER, cleaned and split, against the same books in CBT_VALID. A sentence end is right
+           if both end a sentence after the same word of the aligned texts; text that only one has is not counted.
+speed      Cleaning and splitting the books of BOOKS (or RAW_FOLDER) on one core.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ OPENING = {"``": '"', "`": "'", "-LRB-": "(", "-LSB-": "[", "-LCB-": "{", "$": "
 CLOSING = {"''": '"', "'": "'", "-RRB-": ")", "-RSB-": "]", "-RCB-": "}"}
 CLOSE_UP = re.compile(r"n't|'(?:s|m|d|ll|re|ve|n)|[.,;:%]|\.\.\.|[!?]+|--", re.IGNORECASE)
 ANCHOR = 6
-"""Words of a run that stands once in each of two texts, and so aligns them."""
+"""Length in words of a run that occurs once in each of two texts and aligns them."""
 LONGEST_GAP = 3000
-"""Words between two anchors that are still compared; what only one text has is longer."""
+"""Maximum number of words between two anchors that are compared; longer gaps are text that only one has."""
 
 
-def joined(sentence: Sentence) -> str:
+def join_words(sentence: Sentence) -> str:
     """Words -> ordinary text."""
     text, close, quoting = "", True, False
     for word, following in zip(sentence, (*sentence[1:], ""), strict=True):
         if word == "." and text.endswith("."):
             continue
-        # The data write the mark that opens 'I see like a closing one; text sets it before the word.
+        # The data write the quote that opens 'I see as a closing one; text has it before the word.
         opens = word in OPENING or (word == "'" and not quoting and following in ("I", "A", "O"))
         quoting = opens if word in ("`", "'") else quoting
         close = close or (word in CLOSING and not opens) or bool(CLOSE_UP.fullmatch(word))
@@ -51,17 +51,18 @@ def joined(sentence: Sentence) -> str:
     return text
 
 
-def anchors(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Places where both texts hold a run of words that neither has twice: the longest series that rises in both."""
-    our_runs, their_runs = _single_runs(ours), _single_runs(theirs)
-    pairs = [(place, their_runs[run]) for run, place in our_runs.items() if run in their_runs]
+def find_anchors(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Pairs of indices where both texts have the same unique run: the longest series that increases in both."""
+    our_runs, their_runs = _find_unique_runs(ours), _find_unique_runs(theirs)
+    pairs = [(index, their_runs[run]) for run, index in our_runs.items() if run in their_runs]
     tails: list[int] = []
     last: list[int] = []
     before: list[int] = []
-    for number, (_, place) in enumerate(pairs):
-        length = bisect_left(tails, place)
+    for number, (_, index) in enumerate(pairs):
+        length = bisect_left(tails, index)
         before.append(last[length - 1] if length else -1)
-        tails[length : length + 1], last[length : length + 1] = [place], [number]
+        tails[length : length + 1] = [index]
+        last[length : length + 1] = [number]
     series = []
     number = last[-1] if last else -1
     while number >= 0:
@@ -70,27 +71,27 @@ def anchors(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int, i
     yield from reversed(series)
 
 
-def _single_runs(words: Sequence[str]) -> dict[tuple[str, ...], int]:
+def _find_unique_runs(words: Sequence[str]) -> dict[tuple[str, ...], int]:
     runs = list(zip(*(words[shift:] for shift in range(ANCHOR)), strict=False))
     counts = Counter(runs)
-    return {run: place for place, run in enumerate(runs) if counts[run] == 1}
+    return {run: index for index, run in enumerate(runs) if counts[run] == 1}
 
 
-def aligned(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Pairs of places that hold the same word of both texts, in order."""
+def align_words(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Pairs of indices of the same word in both texts, in order."""
     a, b = 0, 0
-    for next_a, next_b in chain(anchors(ours, theirs), [(len(ours), len(theirs))]):
+    for next_a, next_b in chain(find_anchors(ours, theirs), [(len(ours), len(theirs))]):
         if max(next_a - a, next_b - b) <= LONGEST_GAP:
             blocks = SequenceMatcher(None, ours[a:next_a], theirs[b:next_b], autojunk=False).get_matching_blocks()
             yield from ((a + block.a + step, b + block.b + step) for block in blocks for step in range(block.size))
         a, b = next_a, next_b
 
 
-def agreement(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> dict[str, float]:
-    """How well our sentences agree with theirs."""
+def compare_sentences(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> dict[str, float]:
+    """Precision and recall of our sentence ends against theirs."""
     our_words, their_words = list(chain.from_iterable(ours)), list(chain.from_iterable(theirs))
     our_ends, their_ends = ({end - 1 for end in accumulate(map(len, cut))} for cut in (ours, theirs))
-    pairs = list(aligned(our_words, their_words))
+    pairs = list(align_words(our_words, their_words))
     right = sum(a in our_ends and b in their_ends for a, b in pairs)
     return {
         "words_aligned": round(len(pairs) / len(their_words), 4),
@@ -100,34 +101,38 @@ def agreement(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> dict[str,
     }
 
 
-def counterpart(ours: Sequence[Sentence], theirs: Sequence[Sequence[Sentence]]) -> Sequence[Sentence]:
-    """The book that has most of our sentences."""
+def find_counterpart(ours: Sequence[Sentence], theirs: Sequence[Sequence[Sentence]]) -> Sequence[Sentence]:
+    """The book that contains most of our sentences."""
     known = frozenset(ours)
     return max(theirs, key=lambda book: len(known.intersection(book)))
 
 
-def words_again(sentences: Sequence[Sentence]) -> dict[str, float]:
-    """The share of sentences whose words come out again."""
-    ways = {"of_ordinary_text": joined, "of_words_and_spaces": " ".join}
+def measure_round_trip(sentences: Sequence[Sentence]) -> dict[str, float]:
+    """Fraction of sentences whose words are the same after joining and tokenising."""
+    joins = {"of_ordinary_text": join_words, "of_words_and_spaces": " ".join}
     return {
-        name: round(sum(tokenizer.words(way(sentence)) == sentence for sentence in sentences) / len(sentences), 4)
-        for name, way in ways.items()
+        name: round(sum(tokenizer.words(join(sentence)) == sentence for sentence in sentences) / len(sentences), 4)
+        for name, join in joins.items()
     }
 
 
 def main(cbt: Path, raw: Path, folder: Path) -> None:
     theirs = [book.sentences for book in books(plain_file(cbt, cbt.name))]
-    print(json.dumps({"benchmark": "words", **words_again(list(chain.from_iterable(theirs)))}))
+    print(json.dumps({"benchmark": "words", **measure_round_trip(list(chain.from_iterable(theirs)))}))
     for path in sorted(raw.glob("*.txt")):
         for headings in ("drop", "keep"):
             text = running_text(path.read_text(encoding="utf-8"), str(path), headings)
-            for paragraphs, whole in {"flow together": text, "end sentences": text.replace("\n", "\n\n")}.items():
-                ours = tokenizer.sentences(whole)
+            for paragraphs, joined in {"flow together": text, "end sentences": text.replace("\n", "\n\n")}.items():
+                ours = tokenizer.sentences(joined)
                 setting = {"book": path.stem, "headings": headings, "paragraphs": paragraphs}
-                print(json.dumps({"benchmark": "sentences", **setting, **agreement(ours, counterpart(ours, theirs))}))
+                print(
+                    json.dumps(
+                        {"benchmark": "sentences", **setting, **compare_sentences(ours, find_counterpart(ours, theirs))}
+                    )
+                )
     start = time.perf_counter()
-    found = chain.from_iterable(books(plain_file(path, path.name)) for path in sorted(folder.glob("*.txt")))
-    words = sum(sum(map(len, book.sentences)) for book in found)
+    all_books = chain.from_iterable(books(plain_file(path, path.name)) for path in sorted(folder.glob("*.txt")))
+    words = sum(sum(map(len, book.sentences)) for book in all_books)
     seconds = time.perf_counter() - start
     row = {"words": words, "seconds": round(seconds, 1), "words_per_second": round(words / seconds)}
     print(json.dumps({"benchmark": "text to sentences", **row}))
