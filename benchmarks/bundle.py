@@ -23,9 +23,9 @@ from cbt import LEAKS, ROOT, asreader
 from recipes import curve
 
 from asreader.cli import demo
-from asreader.data.discovery import members
+from asreader.data.dataset import load_store
+from asreader.data.discovery import find_files
 from asreader.data.formats import jsonl
-from asreader.data.loading import load_store
 from asreader.evaluation import calibration
 from asreader.inference.reader import Reader
 from asreader.inference.run_calibration import Calibrated, calibrate
@@ -91,8 +91,8 @@ class Work:
         for path, format in (*books, (self.given("lambada/*")[0], "lambada")):
             store = load_store(path, format=format)
             answerable = [number for number in range(len(store)) if store.answerable[number]]
-            chosen += [store.example(number) for number in draw.sample(answerable, CALIBRATING)]
-        lines = (jsonl.line(replace(example, candidates=())) for example in chosen)
+            chosen += [store.decode_example(number) for number in draw.sample(answerable, CALIBRATING)]
+        lines = (jsonl.format_example(replace(example, candidates=())) for example in chosen)
         self.calibration.write_text("".join(lines), encoding="utf-8")
 
     def fit(self) -> None:
@@ -136,7 +136,7 @@ class Work:
 
     def books(self, pattern: str) -> list[str]:
         """Names of the books that were read."""
-        names = [member.stem for path in self.given(f"books/{pattern}") for member in members(path)]
+        names = [member.stem for path in self.given(f"books/{pattern}") for member in find_files(path)]
         return [name for name in names if name not in LEAKS]
 
 

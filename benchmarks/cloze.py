@@ -28,9 +28,9 @@ from asreader.cloze.books.book_maker import Maker, make_books, texts
 from asreader.cloze.books.window_questions import DOCUMENT, Recipe, questions, windows
 from asreader.cloze.making import Job
 from asreader.cloze.tagging import NAMED, NOUN, Classes, lexical
+from asreader.data.dataset import read_examples
 from asreader.data.example import GAP, Example, Sentence
-from asreader.data.reading import read
-from asreader.data.statistics import statistics
+from asreader.data.statistics import compute_statistics
 
 LISTS = ("TIMES", "ORDINALS", "MEASURES", "LISTED", "_PLACES")
 CN_KEEP = 0.74
@@ -117,7 +117,7 @@ class _as_they_are:
 
 def profile(examples: Iterable[Example]) -> dict[str, object]:
     """What is published or known of the official files, of any questions."""
-    found = statistics(examples)
+    found = compute_statistics(examples)
     return {
         "questions": found.questions,
         "document_words": round(found.document_tokens.mean, 2),
@@ -141,21 +141,27 @@ def main(data: Path, work: Path) -> None:
     valid, asked = next(data.glob("cbt/cbt_valid.txt*")), next(data.glob("cbt/cbtest_NE_valid*"))
     train = next(data.glob("books/cbt_train*"))
     books = [text.sentences() for text in texts([valid])]
-    official = [example for _, example in read(asked)]
+    official = [example for _, example in read_examples(asked)]
     found = list(placed(official, books))
     for crossed in (False, True):
         shares = {name: round(share, 4) for name, share in recall(found, books, crossed).items()}
         show("cloze-recall", official=len(official), placed=len(found), cross_fitted=crossed, **shares)
     ours = [e for n, s in enumerate(books) for e in questions(str(n), s, lexical.classes(s), Recipe())]
     for name, examples in (("official", official), ("ours", ours)):
-        frequency = baselines.evaluate("maximum-frequency", iter(examples)).scores.accuracy
+        frequency = baselines.evaluate_baseline("maximum-frequency", iter(examples)).scores.accuracy
         show("cloze-valid", questions_of=name, maximum_frequency=round(frequency, 4), **profile(examples))
     for kind, keep in (("ne", 1.0), ("cn", CN_KEEP)):
         out = work / f"{kind}_train.txt"
         start = time.perf_counter()
         make_books([train], Job(out), Maker(Recipe(kind, keep=keep), "lexical", "cbt"))
         seconds = round(time.perf_counter() - start, 1)
-        show("cloze-train", type=kind, keep=keep, seconds=seconds, **profile(example for _, example in read(out)))
+        show(
+            "cloze-train",
+            type=kind,
+            keep=keep,
+            seconds=seconds,
+            **profile(example for _, example in read_examples(out)),
+        )
         show("cloze-train-published", type=kind, **PUBLISHED[kind])
 
 

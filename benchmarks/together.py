@@ -26,7 +26,7 @@ from asreader.batches.device import NOBODY, FlatWords, Resident, Widths, residen
 from asreader.batches.host import plan
 from asreader.batches.unique_bound import FREQUENT, RareWords, rare_words
 from asreader.data import vocabulary
-from asreader.data.loading import load_store
+from asreader.data.dataset import load_store
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.inference.reader import pick_device
 from asreader.kernels import recurrence
@@ -106,7 +106,7 @@ def made(shape: Shape, device: torch.device) -> Resident:
 def held(path: Path, min_count: int, shape: Shape, device: torch.device) -> tuple[Shape, Resident]:
     """A store's questions, for readers of this shape."""
     store = load_store(path, split="train")
-    words = vocabulary.build(store.counts(), min_count=min_count, unknown=ANONYMOUS)
+    words = vocabulary.build_vocabulary(store.count_words(), min_count=min_count, unknown=ANONYMOUS)
     lengths = store.lengths
     real = replace(
         shape,

@@ -42,7 +42,9 @@ def attention(folder: Path) -> Path:
 
 def figure(folder: Path) -> Path:
     """The bundled reader beside a rule that learns nothing, as `analyse` draws them."""
-    (folder / "stories.jsonl").write_text("".join(map(jsonl.line, stories(QUESTIONS, SEED))), encoding="utf-8")
+    (folder / "stories.jsonl").write_text(
+        "".join(map(jsonl.format_example, stories(QUESTIONS, SEED))), encoding="utf-8"
+    )
     asreader(folder, "evaluate", "bundled", "stories.jsonl", "--device", "cpu", "--predictions", "reader.jsonl")
     asreader(folder, "baseline", "maximum-frequency", "stories.jsonl", "--predictions", "rule.jsonl")
     rule = ("--also", "maximum frequency=rule.jsonl")

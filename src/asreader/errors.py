@@ -21,5 +21,5 @@ class Fault:
         return f"{self.file}:{self.line}: {self.reason}"
 
 
-class Stopped(Exception):
+class ExecutionError(Exception):
     """Work that could not go on through no fault of its input: one line, exit 1."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from asreader.errors import InputError
-from asreader.plugins import nearest
+from asreader.plugins import suggest_name
 
 SECTIONS = ("data", "reader", "train")
 
@@ -130,7 +130,7 @@ def parse_settings(text: str, overrides: Sequence[str] = (), *, where: str = "se
         raise InputError(f"{where}: not valid TOML: {error}") from None
     for name, keys in sections.items():
         if name not in SECTIONS or not isinstance(keys, dict):
-            raise InputError(f"{where}: unknown section [{name}]; {nearest(name, list(SECTIONS))}")
+            raise InputError(f"{where}: unknown section [{name}]; {suggest_name(name, list(SECTIONS))}")
     for override in overrides:
         section, key, value = _override(override)
         sections.setdefault(section, {})[key] = value
@@ -157,7 +157,7 @@ def _checked(section: type, name: str, keys: Mapping[str, object], where: str) -
     values: dict[str, Any] = {}
     for key, value in keys.items():
         if key not in defaults:
-            raise InputError(f"{where}: [{name}] has no setting {key!r}; {nearest(key, sorted(defaults))}")
+            raise InputError(f"{where}: [{name}] has no setting {key!r}; {suggest_name(key, sorted(defaults))}")
         kind = type(defaults[key])
         if kind is float and type(value) is int:
             value = float(value)

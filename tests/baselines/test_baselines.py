@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from asreader import baselines, plugins
 from asreader.baselines import word_distance
+from asreader.data.dataset import read_examples
 from asreader.data.example import GAP, Example
-from asreader.data.reading import read
 from asreader.errors import InputError
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/cbt/cbtest_NE_valid_2000ex.txt.xz"
@@ -25,7 +25,7 @@ def example(document: str, question: str, candidates: str = "", answer: str | No
 
 
 def weights(name: str, *parts: str) -> list[float]:
-    return list(plugins.load("baselines", name).scores(example(*parts)))
+    return list(plugins.load_plugin("baselines", name).score_candidates(example(*parts)))
 
 
 MARKET = "Ida sold New York apples / Ida met Otto in New York / Otto ran , Ida ran , Otto fell"
@@ -46,7 +46,7 @@ def test_uniform_is_chance_among_the_candidates_in_the_document() -> None:
 
 
 def test_word_distance_finds_the_sentence_of_the_question() -> None:
-    found = baselines.predict("word-distance", [example(MARKET, "Ida met XXXXX in New", "Ida,Otto,apples")])
+    found = baselines.predict_answers("word-distance", [example(MARKET, "Ida met XXXXX in New", "Ida,Otto,apples")])
     assert next(found).best == 1
 
 
@@ -61,7 +61,7 @@ def distance(example: Example, candidate: str) -> float | None:
             for place, word in enumerate(question):
                 lies = start + place - gap + (len(parts) - 1 if place > gap else 0)
                 gaps = [abs(lies - position) for position, other in enumerate(words) if other == word != GAP]
-                total += min([*gaps, word_distance.MAXIMUM]) if word != GAP else 0
+                total += min([*gaps, word_distance.MAX_DISTANCE]) if word != GAP else 0
             sums.append(total)
     return min(sums, default=None)
 
@@ -76,40 +76,40 @@ LETTERS = st.sampled_from(["a", "b", "c", "d", "e"])
 )
 def test_word_distance_equals_the_papers_sum(document: list[str], question: list[str], candidates: list[str]) -> None:
     asked = Example("q", (tuple(document),), tuple(question), tuple(candidates))
-    most = word_distance.MAXIMUM * sum(word != GAP for word in question)
+    most = word_distance.MAX_DISTANCE * sum(word != GAP for word in question)
     sums = [distance(asked, candidate) for candidate in asked.choices]
-    assert list(word_distance.scores(asked)) == [0 if found is None else 1 + most - found for found in sums]
+    assert list(word_distance.score_candidates(asked)) == [0 if found is None else 1 + most - found for found in sums]
 
 
 def test_copies_and_empty_candidates_have_no_probability() -> None:
-    found = next(baselines.predict("maximum_frequency", [example("a a b", GAP, "a,,b,a")]))
+    found = next(baselines.predict_answers("maximum_frequency", [example("a a b", GAP, "a,,b,a")]))
     np.testing.assert_allclose(found.probabilities, [2 / 3, 0, 1 / 3, 0])
 
 
 def test_where_nothing_speaks_for_any_candidate_all_are_equal() -> None:
-    found = next(baselines.predict("exclusive_frequency", [example("a b", f"a b {GAP}", "a,,b,x")]))
+    found = next(baselines.predict_answers("exclusive_frequency", [example("a b", f"a b {GAP}", "a,,b,x")]))
     np.testing.assert_allclose(found.probabilities, [1 / 3, 0, 1 / 3, 1 / 3])
-    nothing = next(baselines.predict("uniform", [example("! ?", GAP)]))
+    nothing = next(baselines.predict_answers("uniform", [example("! ?", GAP)]))
     assert nothing.candidates == ()
 
 
 def test_evaluation_shares_ties_and_counts_missing_answers() -> None:
     asked = [example("a b", GAP, "a,b", "b"), example("a b", GAP, "a,z", "z"), example("a b", GAP, "a,b")]
-    found = baselines.evaluate("maximum-frequency", iter(asked))
+    found = baselines.evaluate_baseline("maximum-frequency", iter(asked))
     assert len(found.predictions) == 3
     assert (found.scores.questions, found.scores.accuracy, found.scores.answer_not_in_document) == (2, 0.25, 1)
 
 
 def test_an_unknown_baseline_is_named_at_once() -> None:
     with pytest.raises(InputError, match="maximum_frequency"):
-        baselines.predict("maximum-frequenzy", [])
+        baselines.predict_answers("maximum-frequenzy", [])
 
 
 @pytest.mark.skipif(not OFFICIAL.exists(), reason="the official CBT questions are not here")
 def test_known_accuracies_on_the_official_questions() -> None:
     """0.328 is known from the field; chance among ten candidates that all occur is 0.1; the rest lies above it."""
-    questions = [example for _, example in read(OFFICIAL)]
-    found = {name: baselines.evaluate(name, questions).scores for name in plugins.names("baselines")}
+    questions = [example for _, example in read_examples(OFFICIAL)]
+    found = {name: baselines.evaluate_baseline(name, questions).scores for name in plugins.list_plugins("baselines")}
     assert found["maximum_frequency"].questions == 2000
     assert found["maximum_frequency"].accuracy == pytest.approx(0.328, abs=5e-4)
     assert found["uniform"].accuracy_at == {1: pytest.approx(0.1), 2: pytest.approx(0.2), 5: pytest.approx(0.5)}

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from asreader import baselines, plugins
 from asreader.data.example import GAP, Example
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 from asreader.evaluation.predictions import real
 
-NAMES = plugins.names("baselines")
+NAMES = plugins.list_plugins("baselines")
 every_baseline = pytest.mark.parametrize("name", NAMES)
 WORD = st.sampled_from(["Ann", "Bob", "Cid", "saw", "hit", "the", ".", ","])
 SENTENCE = st.lists(WORD, max_size=8).map(tuple)
@@ -32,7 +32,7 @@ def examples(draw: st.DrawFn) -> Example:
 
 
 def weights(name: str, example: Example) -> list[float]:
-    return list(plugins.load("baselines", name).scores(example))
+    return list(plugins.load_plugin("baselines", name).score_candidates(example))
 
 
 def test_those_of_the_command_line_are_here() -> None:
@@ -41,7 +41,7 @@ def test_those_of_the_command_line_are_here() -> None:
 
 @every_baseline
 def test_says_what_it_does(name: str) -> None:
-    assert plugins.load("baselines", name).__doc__
+    assert plugins.load_plugin("baselines", name).__doc__
 
 
 @every_baseline
@@ -56,7 +56,7 @@ def test_one_weight_for_each_choice(name: str, example: Example) -> None:
 @given(example=examples())
 def test_a_candidate_that_is_not_in_the_document_weighs_nothing(name: str, example: Example) -> None:
     for candidate, weight in zip(example.choices, weights(name, example), strict=True):
-        assert weight == 0 or occurrences(example.words, candidate)
+        assert weight == 0 or find_occurrences(example.words, candidate)
 
 
 @every_baseline
@@ -97,7 +97,7 @@ def test_renaming_words_consistently_changes_nothing(name: str, example: Example
 def test_probabilities_are_shares_of_the_real_candidates_and_keep_the_order_of_the_weights(
     name: str, example: Example
 ) -> None:
-    (found,) = baselines.predict(name.replace("_", "-"), [example])
+    (found,) = baselines.predict_answers(name.replace("_", "-"), [example])
     counted = real(example.choices)
     assert (found.id, found.answer, found.candidates) == (example.id, example.answer, example.choices)
     assert found.probabilities.sum() == pytest.approx(1.0 if counted.any() else 0.0, abs=1e-6)

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader import plugins
-from asreader.data.example import Example, problem
+from asreader.data.dataset import ReadReport, read_examples
+from asreader.data.example import Example, find_problem
 from asreader.data.formats import cbt
-from asreader.data.reading import Report, read
-from asreader.data.source_file import Member
+from asreader.data.source_file import SourceFile
 from asreader.errors import InputError
 
 arrow, parquet_files = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -86,15 +86,15 @@ EVERY = pytest.mark.parametrize(("name", "file"), CASES)
 
 
 def test_every_format_has_a_sample() -> None:
-    assert sorted(SAMPLES) == plugins.names("data.formats")
+    assert sorted(SAMPLES) == plugins.list_plugins("data.formats")
 
 
 @EVERY
 def test_a_sample_is_claimed_by_its_format_alone(tmp_path: Path, name: str, file: str) -> None:
     (tmp_path / file).write_bytes(SAMPLES[name][file])
-    member = Member(file, file, lambda: (tmp_path / file).open("rb"), lambda other: None)
-    head = member.head()
-    assert [other for other in SAMPLES if plugins.load("data.formats", other).detect(file, head)] == [name]
+    member = SourceFile(file, file, lambda: (tmp_path / file).open("rb"), lambda other: None)
+    head = member.read_head()
+    assert [other for other in SAMPLES if plugins.load_plugin("data.formats", other).detect(file, head)] == [name]
 
 
 @EVERY
@@ -109,10 +109,10 @@ def test_it_reads_the_same_wherever_it_lies(tmp_path: Path, name: str, file: str
         archive.add(plain, f"inner/{file}")
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as zip_file:
         zip_file.write(plain, f"inner/{file}")
-    expected = list(read(plain))
-    assert expected == list(read(plain, format=name))
+    expected = list(read_examples(plain))
+    assert expected == list(read_examples(plain, format=name))
     for place in ("plain", f"{file}.gz", f"{file}.xz", "a.tgz", "a.zip"):
-        assert list(read(tmp_path / place)) == expected
+        assert list(read_examples(tmp_path / place)) == expected
     check([example for _, example in expected])
 
 
@@ -122,9 +122,9 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path, 
     if file.endswith(".parquet"):
         return
     (tmp_path / file).write_bytes(data)
-    expected = list(read(tmp_path / file))
+    expected = list(read_examples(tmp_path / file))
     (tmp_path / file).write_bytes(b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n"))
-    assert list(read(tmp_path / file)) == expected
+    assert list(read_examples(tmp_path / file)) == expected
 
 
 @EVERY
@@ -156,11 +156,11 @@ LINE = st.one_of(
 @pytest.mark.parametrize("name", SAMPLES)
 @given(lines=st.lists(LINE, max_size=12))
 def test_garbage_breaks_no_format(name: str, lines: list[str]) -> None:
-    module = plugins.load("data.formats", name)
+    module = plugins.load_plugin("data.formats", name)
     data = "\n".join(lines).encode("utf-8", "replace")
     for file in SAMPLES[name]:
-        member = Member(file, file, lambda: io.BufferedReader(io.BytesIO(data)), lambda other: None)
-        module.detect(file, member.head())
+        member = SourceFile(file, file, lambda: io.BufferedReader(io.BytesIO(data)), lambda other: None)
+        module.detect(file, member.read_head())
         try:
             items = list(module.read(member))
         except InputError:
@@ -172,14 +172,14 @@ def test_garbage_breaks_no_format(name: str, lines: list[str]) -> None:
 @pytest.mark.parametrize("name", ["cbt", "jsonl"])
 @given(data=st.data())
 def test_what_is_written_reads_back(name: str, data: st.DataObject) -> None:
-    module = plugins.load("data.formats", name)
+    module = plugins.load_plugin("data.formats", name)
     example = data.draw(examples())
     try:
-        text: str = module.line(example)
+        text: str = module.format_example(example)
     except InputError as error:
         assert module is cbt and "JSONL" in str(error)
         return
-    member = Member("a.txt", "a.txt", lambda: io.BufferedReader(io.BytesIO(text.encode())), lambda other: None)
+    member = SourceFile("a.txt", "a.txt", lambda: io.BufferedReader(io.BytesIO(text.encode())), lambda other: None)
     (back,) = module.read(member)
     assert (back.document, back.question, back.candidates, back.answer) == (
         example.document,
@@ -206,13 +206,13 @@ def examples(draw: st.DrawFn) -> Example:
 def check(found: list[Example]) -> None:
     """Laws of an Example: no fault of its own, words without white space, ids that differ."""
     for example in found:
-        assert problem(example) is None
+        assert find_problem(example) is None
         assert all(word.split() == [word] for sentence in (*example.document, example.question) for word in sentence)
     assert len({example.id for example in found}) == len(found)
 
 
 def survives(path: Path, name: str | None) -> None:
     try:
-        check([example for _, example in read(path, format=name, skip_bad=True, report=Report())])
+        check([example for _, example in read_examples(path, format=name, skip_bad=True, report=ReadReport())])
     except InputError as error:
         assert "\n" not in str(error) and path.name in str(error)

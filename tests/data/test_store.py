@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.data.example import Example
-from asreader.data.store import Encoder, Store, encode, open_store
+from asreader.data.store import Encoder, Store, encode_examples, open_store
 from asreader.errors import InputError
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=4)
@@ -35,12 +35,12 @@ def written(folder: Path, questions: list[Example]) -> Path:
 
 
 def same(store: Store, questions: list[Example]) -> bool:
-    return len(store) == len(questions) and [store.example(n) for n in range(len(store))] == questions
+    return len(store) == len(questions) and [store.decode_example(n) for n in range(len(store))] == questions
 
 
 @given(st.lists(examples(), max_size=6))
 def test_examples_come_back_as_they_were(questions: list[Example]) -> None:
-    assert same(encode(questions), questions)
+    assert same(encode_examples(questions), questions)
 
 
 @given(questions=st.lists(examples(), max_size=6))
@@ -48,9 +48,9 @@ def test_a_folder_holds_what_memory_holds(tmp_path_factory: pytest.TempPathFacto
     folder = written(tmp_path_factory.mktemp("store") / "s", questions)
     store = open_store(folder)
     assert same(store, questions)
-    memory = encode(questions)
+    memory = encode_examples(questions)
     assert store.lexicon == memory.lexicon
-    assert store.counts() == memory.counts()
+    assert store.count_words() == memory.count_words()
     assert list(store.answerable) == list(memory.answerable)
 
 
@@ -59,7 +59,7 @@ def test_answerable_means_the_answer_stands_in_the_document(example: Example) ->
     parts = (example.answer or "").split()
     words = list(example.words)
     stands = bool(parts) and any(words[i : i + len(parts)] == parts for i in range(len(words)))
-    assert encode([example]).answerable[0] == stands
+    assert encode_examples([example]).answerable[0] == stands
 
 
 def windows(sentences: int, width: int = 20) -> list[Example]:
@@ -76,7 +76,7 @@ def test_overlapping_windows_do_not_multiply_the_words(tmp_path: Path) -> None:
 def test_many_examples_are_flushed_and_still_line_up(tmp_path: Path) -> None:
     questions = [Example(str(n), ((f"a{n % 7}", "b"),), ("q", f"x{n % 3}"), ("b", "c d"), "b") for n in range(9000)]
     store = open_store(written(tmp_path / "s", questions))
-    assert all(store.example(n) == questions[n] for n in (0, 4095, 4096, 8191, 8192, 8999))
+    assert all(store.decode_example(n) == questions[n] for n in (0, 4095, 4096, 8191, 8192, 8999))
 
 
 def test_every_damaged_file_is_refused(tmp_path: Path) -> None:

@@ -5,26 +5,26 @@ from pathlib import Path
 import pytest
 
 from asreader.data.example import GAP, Example
-from asreader.data.store import encode
-from asreader.data.vocabulary import ENTITY, GAP_ROW, UNKNOWN, Vocabulary, build, load
+from asreader.data.store import encode_examples
+from asreader.data.vocabulary import ENTITY, GAP_ROW, UNKNOWN, Vocabulary, build_vocabulary, load_vocabulary
 from asreader.errors import InputError
 
 
 def test_rows_are_line_numbers_of_the_file(tmp_path: Path) -> None:
-    words = build({"the": 5, "cat": 2, "rare": 1, "@entity3": 9, GAP: 4}, min_count=2, unknown=3)
+    words = build_vocabulary({"the": 5, "cat": 2, "rare": 1, "@entity3": 9, GAP: 4}, min_count=2, unknown=3)
     words.save(tmp_path / "vocabulary.txt")
     lines = (tmp_path / "vocabulary.txt").read_text().splitlines()
     assert len(lines) == words.size
     assert [lines[row] for row in words.rows(["the", "cat"])] == ["the", "cat"]
-    assert load(tmp_path / "vocabulary.txt") == words
+    assert load_vocabulary(tmp_path / "vocabulary.txt") == words
 
 
 def test_commonest_first_then_alphabetical() -> None:
-    assert build({"b": 2, "a": 2, "c": 7}, min_count=1, unknown=1).words == ("c", "a", "b")
+    assert build_vocabulary({"b": 2, "a": 2, "c": 7}, min_count=1, unknown=1).words == ("c", "a", "b")
 
 
 def test_words_without_a_row_are_told_apart_by_kind() -> None:
-    words = build({"the": 5, "rare": 1, "@entity3": 1}, min_count=2, unknown=3)
+    words = build_vocabulary({"the": 5, "rare": 1, "@entity3": 1}, min_count=2, unknown=3)
     assert list(words.rows(["rare", "@entity9", GAP, "never"])) == [UNKNOWN, ENTITY, GAP_ROW, UNKNOWN]
 
 
@@ -35,19 +35,19 @@ def test_one_word_has_the_row_that_it_has_among_many(entities: int) -> None:
 
 
 def test_entities_are_unknown_words_to_a_reader_that_never_met_any() -> None:
-    assert list(build({"the": 5}, min_count=1, unknown=3).rows(["@entity1"])) == [UNKNOWN]
+    assert list(build_vocabulary({"the": 5}, min_count=1, unknown=3).rows(["@entity1"])) == [UNKNOWN]
 
 
 def test_evaluation_words_come_in_only_when_asked_for() -> None:
     counts = {"the": 5}
-    assert "new" not in build(counts, min_count=1, unknown=1).words
-    assert build(counts, min_count=3, unknown=1, extra=["new", "the"]).words == ("the", "new")
+    assert "new" not in build_vocabulary(counts, min_count=1, unknown=1).words
+    assert build_vocabulary(counts, min_count=3, unknown=1, extra=["new", "the"]).words == ("the", "new")
 
 
 def test_windows_of_one_book_count_a_word_once() -> None:
     sentences = [("once", "upon"), ("a", "time")]
     questions = [Example(str(n), tuple(sentences), ("a", GAP)) for n in range(20)]
-    counts = encode(questions).counts()
+    counts = encode_examples(questions).count_words()
     assert counts["once"] == 1
     assert counts["a"] == 20  # written once, but asked twenty times
 
@@ -56,7 +56,7 @@ def test_windows_of_one_book_count_a_word_once() -> None:
 def test_what_is_no_vocabulary_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "vocabulary.txt").write_text(text)
     with pytest.raises(InputError, match="vocabulary"):
-        load(tmp_path / "vocabulary.txt")
+        load_vocabulary(tmp_path / "vocabulary.txt")
 
 
 def test_pools_do_not_overlap() -> None:

@@ -32,7 +32,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
     """A recipe with everything whose outcome does not depend on how many processes there are."""
     folder = tmp_path_factory.mktemp("data")
     for name, count, seed in (("train", QUESTIONS, 1), ("valid", 20, 2)):
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(count, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
     plain = Config(
         data=DataSettings(train=str(folder / "train.jsonl"), valid=str(folder / "valid.jsonl"), anonymise=0.1),
         reader={"embedding": 16, "hidden": 12},

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from asreader import plugins
 from asreader.data.example import Example
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 from asreader.evaluation import metrics
 from asreader.evaluation.predictions import Prediction, real
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class BaselineEvaluation:
     """Examples answered by a baseline: a Prediction for each, in their order, and what they are worth."""
 
     predictions: list[Prediction]
@@ -37,28 +37,28 @@ class Evaluation:
         return metrics.scores(self.predictions, metrics.shared, answer_not_in_document=self.answer_not_in_document)
 
 
-def evaluate(name: str, examples: Iterable[Example]) -> Evaluation:
+def evaluate_baseline(name: str, examples: Iterable[Example]) -> BaselineEvaluation:
     """Examples, each looked at once and let go -> Evaluation of the baseline of this name."""
     found, missing = [], 0
-    weigh = plugins.load("baselines", name).scores
+    weigh = plugins.load_plugin("baselines", name).score_candidates
     for example in examples:
-        found.append(prediction(example, weigh(example)))
-        missing += example.answer is not None and not occurrences(example.words, example.answer)
-    return Evaluation(found, missing)
+        found.append(make_prediction(example, weigh(example)))
+        missing += example.answer is not None and not find_occurrences(example.words, example.answer)
+    return BaselineEvaluation(found, missing)
 
 
-def predict(name: str, examples: Iterable[Example]) -> Iterator[Prediction]:
+def predict_answers(name: str, examples: Iterable[Example]) -> Iterator[Prediction]:
     """Examples -> Predictions of the baseline of this name, one at a time."""
-    weigh = plugins.load("baselines", name).scores
-    return (prediction(example, weigh(example)) for example in examples)
+    weigh = plugins.load_plugin("baselines", name).score_candidates
+    return (make_prediction(example, weigh(example)) for example in examples)
 
 
-def prediction(example: Example, weights: Sequence[float]) -> Prediction:
+def make_prediction(example: Example, weights: Sequence[float]) -> Prediction:
     """Weights -> Prediction: equal weights are equal probabilities, so that ties stay ties."""
-    return Prediction(example.id, example.answer, example.choices, shares(weights, real(example.choices)))
+    return Prediction(example.id, example.answer, example.choices, normalize_weights(weights, real(example.choices)))
 
 
-def shares(weights: Sequence[float], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+def normalize_weights(weights: Sequence[float], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Weights of the real candidates as shares of their sum; equal shares where nothing has any weight."""
     weighed = np.where(mask, weights, 0.0)
     if not weighed.any():

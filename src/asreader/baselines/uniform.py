@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asreader.data.example import Example
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 
 
-def scores(example: Example) -> Sequence[float]:
+def score_candidates(example: Example) -> Sequence[float]:
     """1 for each candidate that occurs in the document, 0 for the others."""
     words = example.words
-    return [float(bool(occurrences(words, candidate))) for candidate in example.choices]
+    return [float(bool(find_occurrences(words, candidate))) for candidate in example.choices]

@@ -14,30 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.data.example import GAP, Example
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 
-MAXIMUM = 8
+MAX_DISTANCE = 8
 """The most that one word can be away: m = 8 in the paper, tuned there on validation data."""
 
 
-def scores(example: Example) -> Sequence[float]:
+def score_candidates(example: Example) -> Sequence[float]:
     """The closeness of each candidate's best occurrence plus 1, so that a candidate not in the document (0) is last."""
     words, question = example.words, example.question
     # A question without a gap (bAbI) asks for what would follow it. Of several gaps the first is aligned.
     gap = question.index(GAP) if GAP in question else len(question)
-    before = closeness(words, [(word, place - gap) for place, word in enumerate(question[:gap])])
-    after = closeness(words, [(word, place) for place, word in enumerate(question[gap + 1 :], start=1)])
+    before = compute_closeness(words, [(word, place - gap) for place, word in enumerate(question[:gap])])
+    after = compute_closeness(words, [(word, place) for place, word in enumerate(question[gap + 1 :], start=1)])
 
     def best(candidate: str) -> float:
         """The words before the gap are laid out from the candidate's first word, those after it from its last."""
         length = len(candidate.split())
-        found = [before[start] + after[start + length - 1] for start in occurrences(words, candidate)]
+        found = [before[start] + after[start + length - 1] for start in find_occurrences(words, candidate)]
         return 1.0 + float(max(found)) if found else 0.0
 
     return [best(candidate) for candidate in example.choices]
 
 
-def closeness(words: Sequence[str], laid: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
+def compute_closeness(words: Sequence[str], laid: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
     """(word, offset from the gap) pairs -> with the gap at each position: MAXIMUM - distance, summed over the words."""
     positions = defaultdict(list)
     for position, word in enumerate(words):
@@ -46,11 +46,11 @@ def closeness(words: Sequence[str], laid: Sequence[tuple[str, int]]) -> NDArray[
     total = np.zeros(len(words), dtype=np.int64)
     for word, offset in laid:
         if word in positions and word != GAP:
-            total += MAXIMUM - np.minimum(nearest(positions[word], gaps + offset), MAXIMUM)
+            total += MAX_DISTANCE - np.minimum(compute_nearest_distance(positions[word], gaps + offset), MAX_DISTANCE)
     return total
 
 
-def nearest(positions: Sequence[int], aligned: NDArray[np.int64]) -> NDArray[np.int64]:
+def compute_nearest_distance(positions: Sequence[int], aligned: NDArray[np.int64]) -> NDArray[np.int64]:
     """The distance of each aligned position to the nearest of the positions, which are sorted and at least one."""
     known = np.array(positions)
     following = np.searchsorted(known, aligned)

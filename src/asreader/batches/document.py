@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from asreader.batches.host import Batch, Mentions, Words, beside
-from asreader.data.example import Sentence, proposed
-from asreader.data.occurrences import occurrences
+from asreader.data.example import Sentence, propose_candidates
+from asreader.data.occurrences import find_occurrences
 from asreader.data.vocabulary import ENTITY, UNKNOWN, Vocabulary
 
 Places = tuple[int, ...]
@@ -122,7 +122,7 @@ class Document:
 
     @cached_property
     def _proposed(self) -> Choices:
-        words = proposed(self._sentences)
+        words = propose_candidates(self._sentences)
         return Choices(words, words, tuple(self._places[word] for word in words), (True,) * len(words))
 
     def _given(self, candidates: tuple[str, ...]) -> Choices:
@@ -141,7 +141,7 @@ class Document:
         """The positions that these words, side by side, cover."""
         if len(parts) == 1 or parts[0] not in self._places:
             return self._places.get(parts[0], ())
-        starts = occurrences(self._words, " ".join(parts))
+        starts = find_occurrences(self._words, " ".join(parts))
         return tuple(sorted({start + offset for start in starts for offset in range(len(parts))}))
 
 

@@ -36,16 +36,16 @@ class Example:
     @property
     def choices(self) -> tuple[str, ...]:
         """The candidates given or, without any, those proposed from the document."""
-        return self.candidates or proposed(self.document)
+        return self.candidates or propose_candidates(self.document)
 
 
-def proposed(document: tuple[Sentence, ...]) -> tuple[str, ...]:
+def propose_candidates(document: tuple[Sentence, ...]) -> tuple[str, ...]:
     """Every distinct word of the document that holds a letter or digit, in order of appearance."""
     distinct = dict.fromkeys(chain.from_iterable(document))
     return tuple(word for word in distinct if word != GAP and any(map(str.isalnum, word)))
 
 
-def problem(example: Example) -> str | None:
+def find_problem(example: Example) -> str | None:
     """Why this cannot be a question, or None: the rules that every format applies. Words never hold white space."""
     if not any(example.document):
         return "the document is empty"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def occurrences(words: Sequence[str], candidate: str) -> list[int]:
+def find_occurrences(words: Sequence[str], candidate: str) -> list[int]:
     """Every position at which the candidate's words stand next to each other; an empty candidate stands nowhere.
 
     Words are compared as written. Occurrences may overlap: "ha ha" stands twice in "ha ha ha".

@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import TypeVar
 
 from asreader.data.example import Example, Sentence
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 
 Part = TypeVar("Part", bound=Hashable)
 
 RANKS = 10
-REMEMBERED = 4096
+CACHED_SENTENCES = 4096
 """Sentences whose words stay counted. Windows over a book share all but one sentence with the window before, so a few
 would do; equal sentences are found wherever they stand."""
 
@@ -58,7 +58,7 @@ class Statistics:
         return asdict(self)
 
 
-def statistics(examples: Iterable[Example]) -> Statistics:
+def compute_statistics(examples: Iterable[Example]) -> Statistics:
     """Examples, each looked at once and let go -> Statistics."""
     tally = _Tally()
     for example in examples:
@@ -66,7 +66,7 @@ def statistics(examples: Iterable[Example]) -> Statistics:
     return tally.statistics()
 
 
-def by_part(examples: Iterable[tuple[Part, Example]]) -> dict[Part, Statistics]:
+def compute_statistics_by_part(examples: Iterable[tuple[Part, Example]]) -> dict[Part, Statistics]:
     """(part, Example) pairs, in whatever order -> the Statistics of each part, in one pass."""
     tallies: dict[Part, _Tally] = defaultdict(_Tally)
     for part, example in examples:
@@ -86,7 +86,7 @@ class _Tally:
         self.candidates_not_in_document = 0
         self.ranks = [0.0] * RANKS
         self.ranked = 0
-        self.counted = lru_cache(REMEMBERED)(self._counted)
+        self.counted = lru_cache(CACHED_SENTENCES)(self._counted)
 
     def _counted(self, sentence: Sentence) -> Mapping[str, int]:
         """How often each word occurs in a sentence, which joins the vocabulary here unless it did so lately."""
@@ -140,7 +140,7 @@ def _frequency(candidate: str, example: Example, counts: Sequence[Mapping[str, i
     """
     parts = candidate.split()
     if len(parts) != 1:
-        return len(occurrences(example.words, candidate))
+        return len(find_occurrences(example.words, candidate))
     return sum([sentence.get(parts[0], 0) for sentence in counts])
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.data.example import GAP, Example, Sentence
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 from asreader.errors import InputError
 
 VERSION = 1
@@ -132,7 +132,7 @@ class Store:
         distinct, first = np.unique(document, return_index=True)
         return document[np.sort(first[self.proposable[distinct]])]
 
-    def example(self, number: int) -> Example:
+    def decode_example(self, number: int) -> Example:
         """An Example back in words."""
         word = self.lexicon.__getitem__
         answer = int(self.answers[number])
@@ -144,7 +144,7 @@ class Store:
             answer=None if answer == NO_ANSWER else word(answer),
         )
 
-    def counts(self) -> dict[str, int]:
+    def count_words(self) -> dict[str, int]:
         """How often each word was written: the larger of its counts in distinct sentences and in questions.
 
         In windows of one book a sentence is part of twenty documents and a question too; its words were written once.
@@ -213,7 +213,7 @@ class Encoder:
             column.tofile(self._files[name])
             del column[:]
 
-    def store(self) -> Store:
+    def build_store(self) -> Store:
         """What was collected, in memory."""
         columns = {name: np.array(column, _TYPES[_COLUMNS[name]]) for name, column in self._columns.items()}
         return Store(tuple(self._lexicon), tuple(self._ids), columns)
@@ -231,12 +231,12 @@ class Encoder:
         (self._folder / _INDEX).write_text(json.dumps(index | {"sha256": hashes}, indent=1) + "\n", encoding="utf-8")
 
 
-def encode(examples: Iterable[Example]) -> Store:
+def encode_examples(examples: Iterable[Example]) -> Store:
     """Encode in memory."""
     encoder = Encoder()
     for example in examples:
         encoder.add(example)
-    return encoder.store()
+    return encoder.build_store()
 
 
 def is_store(path: Path) -> bool:
@@ -282,4 +282,4 @@ def _stands_in(example: Example) -> bool:
         return False
     if len(answer.split()) == 1:
         return any(answer in sentence for sentence in example.document)
-    return bool(occurrences(example.words, answer))
+    return bool(find_occurrences(example.words, answer))

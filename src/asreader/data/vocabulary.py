@@ -68,7 +68,7 @@ class Vocabulary:
         atomic_files.write_text(path, "".join(f"{word}\n" for word in (*_FIXED_NAMES, *anonymous, *self.words)))
 
 
-def load(path: Path) -> Vocabulary:
+def load_vocabulary(path: Path) -> Vocabulary:
     """Read vocabulary.txt; rows that are not in the order `save` writes them are refused."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
@@ -83,7 +83,9 @@ def load(path: Path) -> Vocabulary:
     return vocabulary
 
 
-def build(counts: Mapping[str, int], *, min_count: int, unknown: int, extra: Iterable[str] = ()) -> Vocabulary:
+def build_vocabulary(
+    counts: Mapping[str, int], *, min_count: int, unknown: int, extra: Iterable[str] = ()
+) -> Vocabulary:
     """Known words from the training data's counts; `extra` words (of evaluation data) come in whatever their count.
 
     Entities have no meaning of their own, so they are rows to borrow: as many as the training data has names for them.

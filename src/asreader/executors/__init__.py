@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from asreader import plugins
-from asreader.errors import InputError, Stopped
+from asreader.errors import ExecutionError, InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -40,7 +40,7 @@ GRACE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Share:
+class ResourceRequest:
     """What one item occupies while it is worked on; `gpus` may be a fraction: a quarter lets four share one."""
 
     cpus: int = 1
@@ -56,45 +56,45 @@ class Outcome(Generic[Item, Result]):
     failure: str = ""
 
 
-def never() -> bool:
+def never_stop() -> bool:
     """For work that nobody stops."""
     return False
 
 
-def ordered(
+def map_ordered(
     executor: str, function: Callable[[Item], Result], items: Iterable[Item], workers: int = 0
 ) -> Iterator[Result]:
     """The results of `function` in the order of the items, by the executor of that name."""
-    run: Callable[..., Any] = plugins.load("executors", executor).ordered
+    run: Callable[..., Any] = plugins.load_plugin("executors", executor).map_ordered
     return iter(run(function, items, workers))
 
 
-def each(
+def run_each(
     executor: str,
     function: Callable[[Item], Result],
     items: Iterable[Item],
     workers: int = 0,
     *,
-    share: Share = Share(),
-    stopping: Callable[[], bool] = never,
+    share: ResourceRequest = ResourceRequest(),
+    stopping: Callable[[], bool] = never_stop,
 ) -> Iterator[Outcome[Item, Result]]:
     """What became of each item, as they are done, by the executor of that name."""
-    run: Callable[..., Any] = plugins.load("executors", executor).each
+    run: Callable[..., Any] = plugins.load_plugin("executors", executor).run_each
     return iter(run(function, items, workers, share, stopping))
 
 
-def attempt(function: Callable[[Item], Result], item: Item) -> Outcome[Item, Result]:
+def attempt_item(function: Callable[[Item], Result], item: Item) -> Outcome[Item, Result]:
     """Where the work is done: an exception becomes a line, for not every exception can travel."""
     try:
         return Outcome(item, function(item))
     except Exception as error:
-        return Outcome(item, failure=reason(error))
+        return Outcome(item, failure=describe_error(error))
 
 
-def reason(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An exception in one line; one that nobody foresaw says where it was raised."""
     text = " ".join(str(error).split())
-    if isinstance(error, InputError | Stopped):
+    if isinstance(error, InputError | ExecutionError):
         return text
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in place)

@@ -13,13 +13,22 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from asreader.errors import InputError, Stopped
-from asreader.executors import GRACE_SECONDS, POLL_SECONDS, RETRIES, Item, Outcome, Result, Share, attempt
+from asreader.errors import ExecutionError, InputError
+from asreader.executors import (
+    GRACE_SECONDS,
+    POLL_SECONDS,
+    RETRIES,
+    Item,
+    Outcome,
+    ResourceRequest,
+    Result,
+    attempt_item,
+)
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
-def ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: int = 0) -> Iterator[Result]:
+def map_ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: int = 0) -> Iterator[Result]:
     """One worker works in this process; more share a pool, with a few items waiting for each."""
     workers = workers or os.cpu_count() or 1
     if workers == 1:
@@ -36,16 +45,16 @@ def ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: 
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool:
-        raise Stopped("a worker process was killed (is the memory full?); try fewer --workers") from None
+        raise ExecutionError("a worker process was killed (is the memory full?); try fewer --workers") from None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def each(
+def run_each(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     workers: int,
-    share: Share,
+    share: ResourceRequest,
     stopping: Callable[[], bool],
 ) -> Iterator[Outcome[Item, Result]]:
     """A process for each worker, also where there is one alone: killed, it must not take this process with it."""
@@ -125,7 +134,7 @@ def _serve(pipe: Connection, place: Mapping[str, str]) -> None:
     try:
         function = pipe.recv()
         while True:
-            pipe.send(attempt(function, pipe.recv()))
+            pipe.send(attempt_item(function, pipe.recv()))
     except (EOFError, OSError, KeyboardInterrupt):
         return
 
@@ -153,15 +162,15 @@ def _dismiss(workers: Iterable[_Worker]) -> None:
         worker.pipe.close()  # type: ignore[union-attr]
 
 
-def _places(workers: int, share: Share) -> list[dict[str, str]]:
+def _places(workers: int, share: ResourceRequest) -> list[dict[str, str]]:
     """What is set in the environment of each worker: which GPU it sees, or that it sees none."""
     if not share.gpus:
-        return [{VISIBLE: ""}] * (workers or max(1, (os.cpu_count() or 1) // share.cpus))
+        return [{VISIBLE_DEVICES: ""}] * (workers or max(1, (os.cpu_count() or 1) // share.cpus))
     import torch
 
-    named = os.environ.get(VISIBLE)
+    named = os.environ.get(VISIBLE_DEVICES)
     gpus = [*map(str, range(torch.cuda.device_count()))] if named is None else [*filter(None, named.split(","))]
     if not gpus:
         raise InputError("there is no GPU here; --gpus 0 works on the processors")
-    seats = [{VISIBLE: gpu} for _ in range(max(1, int(1 / share.gpus))) for gpu in gpus]
+    seats = [{VISIBLE_DEVICES: gpu} for _ in range(max(1, int(1 / share.gpus))) for gpu in gpus]
     return seats[: workers or None]

@@ -11,14 +11,23 @@ from itertools import islice
 from typing import Any
 
 from asreader.errors import InputError
-from asreader.executors import GRACE_SECONDS, POLL_SECONDS, RETRIES, Item, Outcome, Result, Share, attempt
-from asreader.system.progress import say
+from asreader.executors import (
+    GRACE_SECONDS,
+    POLL_SECONDS,
+    RETRIES,
+    Item,
+    Outcome,
+    ResourceRequest,
+    Result,
+    attempt_item,
+)
+from asreader.system.progress import print_status
 
-AT_ONCE = 512
+MAX_PENDING = 512
 """Items of one Ray Data job, or tasks handed to Ray ahead: enough for many machines, few enough to keep in memory."""
 
 
-def ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: int = 0) -> Iterator[Result]:
+def map_ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: int = 0) -> Iterator[Result]:
     """Ray Data jobs of AT_ONCE items each."""
     _start(workers)
     import ray.data
@@ -28,7 +37,7 @@ def ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: 
     context.enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     remaining = iter(items)
-    while some := list(islice(remaining, AT_ONCE)):
+    while some := list(islice(remaining, MAX_PENDING)):
         rows = ray.data.from_items([{"item": item} for item in some], override_num_blocks=len(some))
         for row in rows.map(partial(_of_row, function), concurrency=workers or None).iter_rows():
             yield row["result"]
@@ -38,11 +47,11 @@ def _of_row(function: Callable[[Item], Result], row: dict[str, Item]) -> dict[st
     return {"result": function(row["item"])}
 
 
-def each(
+def run_each(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     workers: int,
-    share: Share,
+    share: ResourceRequest,
     stopping: Callable[[], bool],
 ) -> Iterator[Outcome[Item, Result]]:
     """A Ray task for each item; Ray finds it a place, and another one if a process or a machine is lost."""
@@ -51,13 +60,13 @@ def each(
     options = {"num_cpus": share.cpus, "num_gpus": share.gpus, "max_retries": RETRIES, "retry_exceptions": False}
 
     def work(item: Item) -> Outcome[Item, Result]:
-        return attempt(function, item)
+        return attempt_item(function, item)
 
     task = ray.remote(**options)(work)
     waiting, running = deque(items), dict[Any, Item]()
     try:
         while waiting or running:
-            while waiting and len(running) < (workers or AT_ONCE):
+            while waiting and len(running) < (workers or MAX_PENDING):
                 item = waiting.popleft()
                 running[task.remote(item)] = item
             for done in ray.wait(list(running), timeout=POLL_SECONDS)[0]:
@@ -100,11 +109,11 @@ def _start(cpus: int) -> Any:
     return ray
 
 
-def _refuse_impossible(cluster: dict[str, float], share: Share) -> None:
+def _refuse_impossible(cluster: dict[str, float], share: ResourceRequest) -> None:
     """Ray would wait for ever for what is not there; a cluster that grows by itself may still get it."""
     for name, wanted in (("CPU", share.cpus), ("GPU", share.gpus)):
         if wanted > (there := cluster.get(name, 0)):
             lack = f"a run wants {wanted:g} {name}s and Ray knows of {there:g}"
             if not os.environ.get("RAY_ADDRESS"):
                 raise InputError(f"--executor ray: {lack}; ask for less, or name a cluster with RAY_ADDRESS")
-            say(f"{lack}; waiting for the cluster to grow")
+            print_status(f"{lack}; waiting for the cluster to grow")

@@ -17,7 +17,7 @@ import asreader
 from asreader import readers
 from asreader.batches.document import Document
 from asreader.batches.host import Batch, Batcher
-from asreader.data.example import Example, Sentence, problem
+from asreader.data.example import Example, Sentence, find_problem
 from asreader.data.store import NO_ANSWER, Store
 from asreader.data.text import tokenizer
 from asreader.data.vocabulary import UNKNOWN, Vocabulary
@@ -29,8 +29,8 @@ from asreader.inference.answer import Answer, Choice
 from asreader.kernels.gru import SHARED
 from asreader.readers import Reading
 from asreader.runs.folder import Calibration, Run
-from asreader.system.progress import watched
-from asreader.system.threads import at_most, on_all_cores
+from asreader.system.progress import track_progress
+from asreader.system.threads import limit_threads, map_on_all_cores
 
 BUNDLED = "bundled"
 EVALUATION_BATCH = 64
@@ -93,7 +93,7 @@ class Reader:
 
     def read(self, document: Text) -> ReadDocument:
         """Read a document once, to ask about it many times."""
-        sentences = tokenizer.sentences(document) if isinstance(document, str) else (tuple(document),)
+        sentences = tokenizer.tokenize_sentences(document) if isinstance(document, str) else (tuple(document),)
         if not any(sentences):
             raise InputError("the document is empty")
         numbered = self._numbered(sentences)
@@ -112,7 +112,7 @@ class Reader:
         """Where a single question is answered: on a CPU small steps are no work for two threads, and none for more."""
         if self.device.type != "cpu":
             return nullcontext()
-        return at_most(2 if self._largest >= SHARED else 1)
+        return limit_threads(2 if self._largest >= SHARED else 1)
 
     @property
     def _network(self) -> readers.ReaderNetwork:
@@ -128,7 +128,7 @@ class Reader:
             with torch.inference_mode(), self.autocast():
                 return numbers, batch, self._network.answer(self._network.read(batch.document), batch)
 
-        yield from (on_all_cores if self.device.type == "cpu" else map)(read, batcher.by_length(size))
+        yield from (map_on_all_cores if self.device.type == "cpu" else map)(read, batcher.by_length(size))
 
     def autocast(self) -> torch.autocast:
         """The precision this reader computes in."""
@@ -139,7 +139,7 @@ class Reader:
         found: dict[int, Prediction] = {}
         total, pointed = 0.0, 0
         batches = -(-len(store) // EVALUATION_BATCH)
-        for numbers, batch, reading in watched(self.readings(store), "reading", batches):
+        for numbers, batch, reading in track_progress(self.readings(store), "reading", batches):
             losses = reading.losses(batch.answers)
             total, pointed = total + float(losses.sum()), pointed + len(losses)
             shares = reading.at(self.calibration.temperature).probabilities.cpu().numpy()
@@ -194,10 +194,10 @@ class ReadDocument:
 
     def answer(self, question: Text, candidates: Sequence[str] | None = None) -> Answer:
         """Answer one question about it."""
-        words = tokenizer.question(question) if isinstance(question, str) else tuple(question)
-        surfaces = {" ".join(tokenizer.words(candidate)): candidate for candidate in candidates or ()}
+        words = tokenizer.tokenize_question(question) if isinstance(question, str) else tuple(question)
+        surfaces = {" ".join(tokenizer.tokenize(candidate)): candidate for candidate in candidates or ()}
         example = Example("", self.sentences, words, tuple(surfaces))
-        if wrong := problem(example):
+        if wrong := find_problem(example):
             raise InputError(wrong)
         return self._answered(example, surfaces)
 

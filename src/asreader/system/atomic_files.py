@@ -15,9 +15,9 @@ _PART = ".part"
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A scratch file beside `path` that takes its place once the block has ended without an error."""
-    with failures_named(path):
+    with disk_errors_as_input_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(_PART, f".{path.name}.", path.parent)
         os.close(handle)
@@ -25,17 +25,17 @@ def replacing(path: Path) -> Iterator[Path]:
         try:
             yield scratch
             scratch.chmod(0o644)
-            flush_to_disk(scratch)
+            fsync_path(scratch)
             scratch.replace(path)
-            flush_to_disk(path.parent)
+            fsync_path(path.parent)
         finally:
             scratch.unlink(missing_ok=True)
 
 
 @contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """A scratch folder beside `path` that becomes it at the end; an existing `path` is never touched."""
-    with failures_named(path):
+    with disk_errors_as_input_errors(path):
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError(f"{path}: exists already; remove it or choose another --out")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,14 +44,14 @@ def new_folder(path: Path) -> Iterator[Path]:
             yield scratch
             scratch.chmod(0o755)
             for file in sorted(scratch.rglob("*")):
-                flush_to_disk(file)
+                fsync_path(file)
             scratch.replace(path)
-            flush_to_disk(path.parent)
+            fsync_path(path.parent)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def folders_below(root: Path) -> Iterator[Path]:
+def walk_folders(root: Path) -> Iterator[Path]:
     """A folder and all below it. Links are followed, since people collect runs by links; each place is met once."""
     met = set()
     for name, below, _ in os.walk(root, followlinks=True):
@@ -63,7 +63,7 @@ def folders_below(root: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def remove_leftovers(folder: Path) -> None:
+def remove_scratch_files(folder: Path) -> None:
     """Scratch files that a kill -9 left behind."""
     for path in folder.rglob(f".*{_PART}"):
         path.unlink(missing_ok=True)
@@ -71,11 +71,11 @@ def remove_leftovers(folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a text file as a whole."""
-    with replacing(path) as scratch:
+    with atomic_write(path) as scratch:
         scratch.write_text(text, encoding="utf-8", newline="\n")
 
 
-def flush_to_disk(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Wait until the disk has it: a rename is only as durable as the bytes it points to."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -85,7 +85,7 @@ def flush_to_disk(path: Path) -> None:
 
 
 @contextmanager
-def failures_named(path: Path) -> Iterator[None]:
+def disk_errors_as_input_errors(path: Path) -> Iterator[None]:
     """A disk that is full or not writable is the user's to mend: say so in one line."""
     try:
         yield

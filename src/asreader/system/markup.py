@@ -17,7 +17,7 @@ _CONTROLS |= dict(zip(range(0x202A, 0x202F), ("⟨LRE⟩", "⟨RLE⟩", "⟨PDF�
 _CONTROLS |= dict(zip(range(0x2066, 0x206A), ("⟨LRI⟩", "⟨RLI⟩", "⟨FSI⟩", "⟨PDI⟩"), strict=True))
 _NAME = re.compile(r"[a-zA-Z][\w:-]*")
 
-LONGEST = 120
+MAX_WORD_LENGTH = 120
 """Characters of a word that are shown; a longer one is cut and its length told."""
 
 
@@ -27,42 +27,42 @@ class Markup(str):
     __slots__ = ()
 
 
-Part = str | None
+Content = str | None
 """What an element is made of: Markup as it is, other text escaped, None left out."""
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Text whose control characters and direction overrides are seen and not obeyed, in a terminal or a browser."""
     return text.translate(_CONTROLS)
 
 
-def shortened(word: str, longest: int = LONGEST) -> str:
+def shorten_word(word: str, longest: int = MAX_WORD_LENGTH) -> str:
     """A word of bearable length."""
     return word if len(word) <= longest else f"{word[: longest // 2]}… ({len(word):,} characters)"
 
 
-def escaped(part: Part) -> Markup:
+def escape_content(part: Content) -> Markup:
     """A part as Markup."""
     if isinstance(part, Markup):
         return part
-    return Markup(escape(visible(part)) if part else "")
+    return Markup(escape(escape_controls(part)) if part else "")
 
 
-def joined(parts: Iterable[Part], between: str = "") -> Markup:
+def join_content(parts: Iterable[Content], between: str = "") -> Markup:
     """Parts in a row."""
-    return Markup(escaped(between).join(map(escaped, parts)))
+    return Markup(escape_content(between).join(map(escape_content, parts)))
 
 
-def element(tag: str, /, *parts: Part, **attributes: object) -> Markup:
+def element(tag: str, /, *parts: Content, **attributes: object) -> Markup:
     """An element; `class_` is class, `aria_label` aria-label, True an attribute alone, None and False none at all."""
     given = ((name, value) for name, value in attributes.items() if value is not None and value is not False)
     opened = f"<{tag}{''.join(f' {_attribute(name)}={_value(value)}' for name, value in given)}"
-    return Markup(f"{opened}/>" if tag in _EMPTY else f"{opened}>{joined(parts)}</{tag}>")
+    return Markup(f"{opened}/>" if tag in _EMPTY else f"{opened}>{join_content(parts)}</{tag}>")
 
 
-def isolated(word: str, **attributes: object) -> Markup:
+def isolate_word(word: str, **attributes: object) -> Markup:
     """A word of someone's text, whose direction of writing ends with it."""
-    return element("bdi", shortened(word), **attributes)
+    return element("bdi", shorten_word(word), **attributes)
 
 
 def fragment(body: Markup, style: str) -> Markup:
@@ -80,7 +80,7 @@ def page(title: str, body: Markup, *, style: str, script: str = "") -> str:
         "form-action 'none'",
     ]
     sources += [f"script-src {_hash(script)}"] if script else []
-    head = joined(
+    head = join_content(
         [
             element("meta", charset="utf-8"),
             element("meta", http_equiv="Content-Security-Policy", content="; ".join(sources)),
@@ -94,7 +94,7 @@ def page(title: str, body: Markup, *, style: str, script: str = "") -> str:
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>{element("body", body, ending)}</html>\n'
 
 
-def picture(svg: str, description: str, **attributes: object) -> Markup:
+def embed_svg(svg: str, description: str, **attributes: object) -> Markup:
     """A drawing as an image of the page: what is inside it can neither run nor clash with anything outside."""
     data = base64.b64encode(svg.encode()).decode()
     return element("img", src=f"data:image/svg+xml;base64,{data}", alt=description, **attributes)
@@ -108,7 +108,7 @@ def _attribute(name: str) -> str:
 
 
 def _value(value: object) -> str:
-    return '""' if value is True else f'"{escape(visible(str(value)))}"'
+    return '""' if value is True else f'"{escape(escape_controls(str(value)))}"'
 
 
 def _raw(text: str) -> str:

@@ -33,7 +33,7 @@ class _Speed(ProgressColumn):
         return Text("" if speed is None else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s", style="dim")
 
 
-def bar(in_bytes: bool = False) -> Progress:
+def progress_bar(in_bytes: bool = False) -> Progress:
     """A bar: what, how far, how fast, how long still, and a note such as the loss (`update(task, note=...)`)."""
     return Progress(
         TextColumn("{task.description}"),
@@ -47,9 +47,9 @@ def bar(in_bytes: bool = False) -> Progress:
     )
 
 
-def watched(things: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+def track_progress(things: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
     """Go through things under a bar."""
-    with bar() as progress:
+    with progress_bar() as progress:
         task = progress.add_task(what, total=total, note="")
         for thing in things:
             yield thing
@@ -57,7 +57,7 @@ def watched(things: Iterable[T], what: str, total: int | None = None) -> Iterato
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
+def show_spinner(what: str) -> Iterator[None]:
     """Work of unknown length."""
     with console.status(what) if console.is_terminal else _nothing():
         yield
@@ -68,6 +68,6 @@ def _nothing() -> Iterator[None]:
     yield
 
 
-def say(text: str) -> None:
+def print_status(text: str) -> None:
     """One line for the person, not for the program that reads stdout."""
     console.print(text, markup=False, soft_wrap=True)

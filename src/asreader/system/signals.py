@@ -10,7 +10,7 @@ from types import FrameType
 
 
 @contextmanager
-def politely(stop: Callable[[], None]) -> Iterator[None]:
+def graceful_shutdown(stop: Callable[[], None]) -> Iterator[None]:
     """Inside, the first signal calls `stop`, which should only take note: an exception raised between any two
     instructions could leave locks of libraries closed for ever."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers

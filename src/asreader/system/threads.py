@@ -18,7 +18,7 @@ import torch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-MOST = 8
+MAX_WORKERS = 8
 """Threads that share one interpreter; more would wait for it, not for a core."""
 
 
@@ -35,7 +35,7 @@ _SETTING = _Setting()
 
 
 @contextmanager
-def at_most(threads: int) -> Iterator[int]:
+def limit_threads(threads: int) -> Iterator[int]:
     """Every operation on so few threads, or fewer if others ask for that. Gives the number that they had outside."""
     with _SETTING.lock:
         if not _SETTING.inside:
@@ -52,10 +52,10 @@ def at_most(threads: int) -> Iterator[int]:
                 torch.set_num_threads(_SETTING.outside)
 
 
-def on_all_cores(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def map_on_all_cores(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """The function's results in the items' order; as many items are worked on at once as operations had threads."""
-    with at_most(1) as cores:
-        workers = min(cores, MOST)
+    with limit_threads(1) as cores:
+        workers = min(cores, MAX_WORKERS)
         if workers == 1:
             yield from map(function, items)
             return

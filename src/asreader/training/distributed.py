@@ -20,7 +20,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from asreader.errors import InputError, Stopped
+from asreader.errors import ExecutionError, InputError
 from asreader.inference.reader import pick_device
 from asreader.settings import TrainSettings
 from asreader.system.progress import console
@@ -125,7 +125,9 @@ def joined(options: TrainSettings) -> Iterator[Processes]:
         yield processes
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
-            raise Stopped("another process of this training has ended; mend what it says and add --resume") from None
+            raise ExecutionError(
+                "another process of this training has ended; mend what it says and add --resume"
+            ) from None
         raise
     finally:
         dist.destroy_process_group()

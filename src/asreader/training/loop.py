@@ -20,7 +20,7 @@ from torch import Tensor
 from asreader import readers
 from asreader.batches.host import Batcher, plan
 from asreader.data import vocabulary as vocabularies
-from asreader.data.loading import load_store
+from asreader.data.dataset import load_store
 from asreader.data.store import Store
 from asreader.data.vocabulary import UNKNOWN, Vocabulary
 from asreader.errors import InputError
@@ -31,8 +31,8 @@ from asreader.runs.card import card
 from asreader.runs.folder import Run
 from asreader.settings import Config
 from asreader.system import atomic_files
-from asreader.system.progress import bar, say
-from asreader.system.signals import politely
+from asreader.system.progress import print_status, progress_bar
+from asreader.system.signals import graceful_shutdown
 from asreader.training import distillation, distributed, schedule
 from asreader.training.averaging import Average
 from asreader.training.distillation import Teacher
@@ -76,7 +76,7 @@ def _training(run: Run, settings: Config, processes: Processes, *, begun: bool) 
     words = run.vocabulary() if begun else vocabulary(settings, store, valid)
     training = Training(run, settings, words, store, valid, teacher=teacher(settings, store), processes=processes)
     if processes.leads and begun:
-        atomic_files.remove_leftovers(run.folder)
+        atomic_files.remove_scratch_files(run.folder)
         run.save_config(settings)  # [train] may have changed
     elif processes.leads:
         run.begin(settings, words)
@@ -104,11 +104,11 @@ def refuse_other_data(old: Config, new: Config, folder: Path) -> None:
 def vocabulary(settings: Config, store: Store, valid: Store | None) -> Vocabulary:
     """The words that get vectors of their own."""
     evaluation_too = settings.data.vocabulary == "train+evaluation" and valid is not None
-    return vocabularies.build(
-        store.counts(),
+    return vocabularies.build_vocabulary(
+        store.count_words(),
         min_count=settings.data.min_count,
         unknown=settings.data.unknown,
-        extra=valid.counts() if evaluation_too and valid is not None else (),
+        extra=valid.count_words() if evaluation_too and valid is not None else (),
     )
 
 
@@ -167,9 +167,9 @@ class Training:
         """Train to the end or until stopped; then predict the validation data with the best weights."""
         self.introduce()
         with (
-            politely(self._stop),
+            graceful_shutdown(self._stop),
             Journal(self.run, self.settings, self.position.step, writes=self.processes.leads) as journal,
-            bar() as progress,
+            progress_bar() as progress,
         ):
             while not self.finished:
                 self._epoch(journal, progress)
@@ -186,7 +186,7 @@ class Training:
         """Say what is about to be trained on what."""
         parameters = sum(parameter.numel() for parameter in self.reader.network.parameters())
         dropped = len(self.store) - len(self.trainable)
-        say(
+        print_status(
             f"{self.settings.reader_name}: {parameters:,} weights, {self.reader.vocabulary.size:,} rows; "
             f"{len(self.trainable):,} questions"
             + (f" ({dropped:,} without their answer in the document are left out)" if dropped else "")
@@ -194,11 +194,13 @@ class Training:
             + (f", {self.processes.count} processes" if self.processes.count > 1 else "")
         )
         for size in unserved(self.reader.network, self.reader.device, self.reader.precision):
-            say(f"no kernel here for {size} hidden units on this GPU: PyTorch's own operations do it, more slowly")
+            print_status(
+                f"no kernel here for {size} hidden units on this GPU: PyTorch's own operations do it, more slowly"
+            )
         if self.valid is not None and not self.settings.data.anonymise:
             taught, asked = (unknown_answers(data, self.reader.vocabulary) for data in (self.store, self.valid))
             if asked > 0.05 and taught < asked / 10:
-                say(
+                print_status(
                     f"{asked:.0%} of the validation answers are words without a vector of their own, but only "
                     f"{taught:.2%} of the training answers: a larger data.min_count lets the reader learn to give such"
                 )
@@ -304,7 +306,9 @@ class Training:
             validations_without_best=without,
         )
         journal.validation(place.step, place.epoch, accuracy=accuracy, loss=loss, best=better)
-        say(f"step {place.step:,}: validation accuracy {accuracy:.4f}, loss {loss:.4f}" + (" *" if better else ""))
+        print_status(
+            f"step {place.step:,}: validation accuracy {accuracy:.4f}, loss {loss:.4f}" + (" *" if better else "")
+        )
         if better:
             self._keep_weights()
 
@@ -349,7 +353,7 @@ class Training:
                 _, number, key = name.split(".")
                 state.setdefault(int(number), {})[key] = tensor
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
-        say(f"going on at step {self.position.step:,}, epoch {self.position.epoch + 1}")
+        print_status(f"going on at step {self.position.step:,}, epoch {self.position.epoch + 1}")
 
     def _stop(self) -> None:
         self._stopping = True

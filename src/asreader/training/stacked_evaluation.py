@@ -19,7 +19,7 @@ from asreader.evaluation.predictions import Prediction
 from asreader.inference.reader import EVALUATION_BATCH, Evaluation, _prediction
 from asreader.kernels.pointer_sum import pointer_sum
 from asreader.readers import Reading
-from asreader.system.progress import watched
+from asreader.system.progress import track_progress
 from asreader.training import stacked
 from asreader.training.stacked import Stack
 
@@ -46,7 +46,7 @@ class Examiner:
         total = torch.zeros(readers, dtype=torch.float64)
         pointed = torch.zeros(readers, dtype=torch.int64)
         batches = -(-len(self.store) // EVALUATION_BATCH)
-        for numbers, found, losses in watched(self._readings(weights), "reading", batches):
+        for numbers, found, losses in track_progress(self._readings(weights), "reading", batches):
             probabilities[:, numbers] = found
             total += losses.nansum(dim=1).cpu()
             pointed += losses.isfinite().sum(dim=1).cpu()

@@ -21,7 +21,7 @@ from torch import Tensor
 from asreader.batches.device import ReadersBatch, Resident, Widths
 from asreader.kernels.beside import FIRST
 from asreader.kernels.words import DistinctWords, distinct
-from asreader.system.progress import say
+from asreader.system.progress import print_status
 from asreader.training import stacked
 from asreader.training.stacked import Lesson, Stack
 from asreader.training.stacked_adam import Moments, OwingAdam, Recipe, StackedAdam, adam
@@ -176,7 +176,9 @@ class Step:
             prepare, between = self._graph(lambda: self._prepare(self._order, widths))
             learn, _ = self._graph(lambda: self._learn(between), self._pool)
         except RuntimeError as error:
-            say(f"CUDA graphs cannot be used here, steps are launched one by one: {str(error).splitlines()[0]}")
+            print_status(
+                f"CUDA graphs cannot be used here, steps are launched one by one: {str(error).splitlines()[0]}"
+            )
             self._capturing = False
             return None
         here.wait_stream(self._stream)

@@ -29,8 +29,8 @@ from asreader.inference.reader import Evaluation, pick_device
 from asreader.runs.folder import Run
 from asreader.settings import Config
 from asreader.system import atomic_files
-from asreader.system.progress import bar, say
-from asreader.system.signals import politely
+from asreader.system.progress import print_status, progress_bar
+from asreader.system.signals import graceful_shutdown
 from asreader.training import loop, schedule
 from asreader.training.distillation import Teacher
 from asreader.training.journal import Journal
@@ -64,7 +64,7 @@ def train(settings: Config, folder: Path, *, count: int = 1, resume: bool = Fals
     runs = []
     for own, place in zip(each, folders, strict=True):
         if count > 1:
-            say(f"{place}:")
+            print_status(f"{place}:")
         runs.append(loop.train(own, place, resume=resume))
     return runs
 
@@ -82,7 +82,7 @@ def train_together(
         _refuse_unstackable(settings[0])
         material = _material(settings, runs, resume=resume)
     except Unfit as reason:
-        say(f"readers are trained one after the other: {reason}")
+        print_status(f"readers are trained one after the other: {reason}")
         return [loop.train(own, folder, resume=resume) for own, folder in zip(settings, folders, strict=True)]
     trainings = [_training(own, run, material) for own, run in zip(settings, runs, strict=True)]
     Group(trainings, material, graphs=graphs).fit()
@@ -151,7 +151,7 @@ def _material(settings: Sequence[Config], runs: Sequence[Run], *, resume: bool) 
     try:
         valid_held = resident(valid, words, device=device, question_at=data.question_at) if valid is not None else None
     except Unfit as reason:
-        say(f"readers are validated one after the other: {reason}")
+        print_status(f"readers are validated one after the other: {reason}")
         valid_held = None
     return Material(words, store, valid, held, valid_held, _teacher(settings[0], store, held))
 
@@ -165,7 +165,7 @@ def _teacher(settings: Config, store: Store, data: Resident) -> Teacher | None:
 def _training(settings: Config, run: Run, material: Material) -> Training:
     training = Training(run, settings, material.words, material.store, material.valid, teacher=material.teacher)
     if run.exists():
-        atomic_files.remove_leftovers(run.folder)
+        atomic_files.remove_scratch_files(run.folder)
         run.save_config(settings)  # [train] may have changed
         training.restore()
     else:
@@ -209,8 +209,8 @@ class Group:
     def fit(self) -> None:
         """Train every reader to its end, or until stopped; each that has ended predicts with its best weights."""
         self.trainings[0].introduce()
-        say(f"readers trained side by side: {len(self.trainings)}")
-        with politely(self._stop), ExitStack() as journals, bar() as progress:
+        print_status(f"readers trained side by side: {len(self.trainings)}")
+        with graceful_shutdown(self._stop), ExitStack() as journals, progress_bar() as progress:
             for training in self.trainings:
                 if training.finished:
                     training.conclude()

@@ -4,7 +4,7 @@ import io
 
 from asreader.data.example import Example
 from asreader.data.formats import babi
-from asreader.data.source_file import Member
+from asreader.data.source_file import SourceFile
 from asreader.errors import Fault
 
 STORY = """\
@@ -20,7 +20,7 @@ STORY = """\
 
 def items(text: str) -> list[Example | Fault]:
     data = text.encode()
-    return list(babi.read(Member("f", "qa8.txt", lambda: io.BufferedReader(io.BytesIO(data)), lambda name: None)))
+    return list(babi.read(SourceFile("f", "qa8.txt", lambda: io.BufferedReader(io.BytesIO(data)), lambda name: None)))
 
 
 def test_a_document_grows_with_its_story() -> None:
@@ -50,9 +50,9 @@ def test_behind_a_broken_line_the_story_is_lost_and_counted() -> None:
 
 
 def test_group() -> None:
-    assert [babi.group(f"en/qa{number}_train.txt") for number in (1, 20)] == ["qa1", "qa20"]
-    assert babi.group("qa1_basic-fact_train.txt") == "qa1"
-    assert babi.group("stories.txt") == ""
+    assert [babi.detect_group(f"en/qa{number}_train.txt") for number in (1, 20)] == ["qa1", "qa20"]
+    assert babi.detect_group("qa1_basic-fact_train.txt") == "qa1"
+    assert babi.detect_group("stories.txt") == ""
 
 
 def test_detect() -> None:

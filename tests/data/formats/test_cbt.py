@@ -6,7 +6,7 @@ import pytest
 
 from asreader.data.example import Example
 from asreader.data.formats import cbt
-from asreader.data.source_file import Member
+from asreader.data.source_file import SourceFile
 from asreader.errors import Fault, InputError
 
 FIRST = "1 Anna had a cat .\n2 Ben had none .\n3 XXXXX fed it .\tAnna\t\tAnna|Ben|cat"
@@ -14,7 +14,9 @@ SECOND = "1 Ben ran .\n2 Then XXXXX fell .\tBen\t\tBen|Anna"
 
 
 def items(text: str) -> list[Example | Fault]:
-    return list(cbt.read(Member("f", "q.txt", lambda: io.BufferedReader(io.BytesIO(text.encode())), lambda name: None)))
+    return list(
+        cbt.read(SourceFile("f", "q.txt", lambda: io.BufferedReader(io.BytesIO(text.encode())), lambda name: None))
+    )
 
 
 def faults(text: str) -> list[tuple[int, str]]:
@@ -57,7 +59,7 @@ def test_blank_lines_too_many_and_too_few(between: str, end: str) -> None:
     ],
 )
 def test_candidates(listed: str, expected: tuple[str, ...]) -> None:
-    assert cbt.candidates(listed) == expected
+    assert cbt.split_candidates(listed) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_windows_of_one_book_share_their_sentences() -> None:
     ],
 )
 def test_group(name: str, expected: str) -> None:
-    assert cbt.group(name) == expected
+    assert cbt.detect_group(name) == expected
 
 
 def test_detect_wants_a_numbered_line_with_a_gap() -> None:
@@ -135,7 +137,7 @@ def test_detect_wants_a_numbered_line_with_a_gap() -> None:
 def test_line() -> None:
     (example,) = items(FIRST)
     assert isinstance(example, Example)
-    assert cbt.line(example) == FIRST + "\n\n"
+    assert cbt.format_example(example) == FIRST + "\n\n"
 
 
 @pytest.mark.parametrize(
@@ -150,4 +152,4 @@ def test_line() -> None:
 )
 def test_what_cbt_cannot_say_is_refused(example: Example, reason: str) -> None:
     with pytest.raises(InputError, match=f"'x' cannot be written as CBT: .*({reason}).*JSONL"):
-        cbt.line(example)
+        cbt.format_example(example)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from asreader.data.example import Example
 from asreader.data.formats import cnn_dailymail
 from asreader.data.formats.cnn_dailymail import sentences
-from asreader.data.source_file import Member
+from asreader.data.source_file import SourceFile
 from asreader.errors import Fault
 
 QUESTION = """\
@@ -34,7 +34,9 @@ and so it ended
 
 def items(text: str, name: str = "0a1b.question") -> list[Example | Fault]:
     data = text.encode()
-    return list(cnn_dailymail.read(Member("f", name, lambda: io.BufferedReader(io.BytesIO(data)), lambda other: None)))
+    return list(
+        cnn_dailymail.read(SourceFile("f", name, lambda: io.BufferedReader(io.BytesIO(data)), lambda other: None))
+    )
 
 
 def test_a_question() -> None:
@@ -90,9 +92,9 @@ def test_faults(text: str, line: int | None, reason: str) -> None:
 
 
 def test_group() -> None:
-    assert cnn_dailymail.group("cnn/questions/test/a.question") == "cnn"
-    assert cnn_dailymail.group("dailymail/questions/test/a.question") == "dailymail"
-    assert cnn_dailymail.group("cnn") == ""
+    assert cnn_dailymail.detect_group("cnn/questions/test/a.question") == "cnn"
+    assert cnn_dailymail.detect_group("dailymail/questions/test/a.question") == "dailymail"
+    assert cnn_dailymail.detect_group("cnn") == ""
 
 
 @given(st.lists(st.sampled_from(["a", ".", "?", "''", ")", "b"])))

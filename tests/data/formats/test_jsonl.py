@@ -7,7 +7,7 @@ import pytest
 
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
-from asreader.data.source_file import Member
+from asreader.data.source_file import SourceFile
 from asreader.errors import Fault
 
 ROW = {
@@ -21,7 +21,7 @@ ROW = {
 def items(*lines: object) -> list[Example | Fault]:
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     data = "\n".join(texts).encode()
-    return list(jsonl.read(Member("f", "q.jsonl", lambda: io.BufferedReader(io.BytesIO(data)), lambda name: None)))
+    return list(jsonl.read(SourceFile("f", "q.jsonl", lambda: io.BufferedReader(io.BytesIO(data)), lambda name: None)))
 
 
 def test_words_are_taken_as_they_are() -> None:
@@ -108,5 +108,5 @@ def test_detect() -> None:
 
 def test_line_reads_back() -> None:
     example = Example("größe", (("a", "\u00a7"), ()), ("XXXXX", "?"), ("a", "", "|"), None)
-    assert jsonl.line(example).count("\n") == 1
-    assert items(jsonl.line(example).rstrip("\n")) == [example]
+    assert jsonl.format_example(example).count("\n") == 1
+    assert items(jsonl.format_example(example).rstrip("\n")) == [example]

@@ -4,14 +4,14 @@ import io
 
 from asreader.data.example import Example
 from asreader.data.formats import lambada
-from asreader.data.source_file import Member
+from asreader.data.source_file import SourceFile
 from asreader.errors import Fault
 
 
 def items(text: str) -> list[Example | Fault]:
     data = text.encode()
     return list(
-        lambada.read(Member("f", "lambada.txt", lambda: io.BufferedReader(io.BytesIO(data)), lambda name: None))
+        lambada.read(SourceFile("f", "lambada.txt", lambda: io.BufferedReader(io.BytesIO(data)), lambda name: None))
     )
 
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 from itertools import count
 from pathlib import PurePosixPath
 
-from asreader.data.example import GAP, Example, Sentence, problem
-from asreader.data.source_file import Member, records
+from asreader.data.example import GAP, Example, Sentence, find_problem
+from asreader.data.source_file import SourceFile, split_records
 from asreader.errors import Fault
 
 _START = re.compile(r"\s*1 [^\t\n]+\n")
@@ -31,27 +31,27 @@ def detect(name: str, head: str) -> bool:
     return GAP not in head and bool(_START.match(head) and _QUESTION.search(head))
 
 
-def group(name: str) -> str:
+def detect_group(name: str) -> str:
     """The task, qa1 to qa20."""
     found = _TASK.search(PurePosixPath(name).name)
     return found[0] if found else ""
 
 
-def read(member: Member) -> Iterator[Example | Fault]:
+def read(member: SourceFile) -> Iterator[Example | Fault]:
     """The questions of one file, story after story, numbered through."""
-    remembered = lru_cache(1 << 12)(words)
+    remembered = lru_cache(1 << 12)(split_words)
     numbers = count(1)
-    for first, lines in records(member.lines(), lambda line, record: line.startswith("1 ")):
+    for first, lines in split_records(member.read_lines(), lambda line, record: line.startswith("1 ")):
         yield from _story(member, first, lines, numbers, remembered)
 
 
-def words(text: str) -> Sentence:
+def split_words(text: str) -> Sentence:
     """Words and punctuation apart; hyphens and apostrophes inside a word stay."""
     return tuple(sys.intern(_SINGULAR.get(word.lower(), word)) for word in _WORD.findall(text))
 
 
 def _story(
-    member: Member, first: int, lines: list[str], numbers: Iterator[int], sentence: Callable[[str], Sentence]
+    member: SourceFile, first: int, lines: list[str], numbers: Iterator[int], sentence: Callable[[str], Sentence]
 ) -> Iterator[Example | Fault]:
     """The questions of one story. Behind a broken line the document is incomplete, so the rest of them are Faults."""
     document: list[Sentence] = []
@@ -63,15 +63,15 @@ def _story(
         statement, tab, rest = text.partition("\t")
         if not broken and number != str(expected):
             broken = place
-            yield member.fault(place, f"expected a line numbered {expected}, found {line[:40]!r}")
+            yield member.make_fault(place, f"expected a line numbered {expected}, found {line[:40]!r}")
         elif broken and tab:
-            yield member.fault(place, f"its story is broken at line {broken}")
+            yield member.make_fault(place, f"its story is broken at line {broken}")
         elif tab:
             answer = sys.intern(rest.partition("\t")[0].strip())
             name = f"{member.stem}:{next(numbers)}"
             example = Example(name, tuple(document), sentence(statement), (), answer or None)
-            reason = problem(example)
-            yield member.fault(place, reason) if reason else example
+            reason = find_problem(example)
+            yield member.make_fault(place, reason) if reason else example
         else:
             document.append(sentence(statement))
         expected += 1

@@ -14,11 +14,11 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from asreader.data.example import GAP, Example, Sentence, problem
-from asreader.data.source_file import Member, records
+from asreader.data.example import GAP, Example, Sentence, find_problem
+from asreader.data.source_file import SourceFile, split_records
 from asreader.errors import Fault, InputError
 
-REMEMBERED = 1 << 16
+CACHED_SENTENCES = 1 << 16
 """Sentences kept for reuse while reading: the windows of one book share all but one sentence with their neighbours."""
 
 _QUESTION = re.compile(rf"^\d+ (?!\|\|\| )[^\t\n]*(?:{GAP}|\t[^\t\n]*\t\t[^\t\n]*\|)", re.MULTILINE)
@@ -30,17 +30,17 @@ def detect(name: str, head: str) -> bool:
     return bool(_QUESTION.search(head))
 
 
-def group(name: str) -> str:
+def detect_group(name: str) -> str:
     """The kind of word that is missing: NE, CN, V or P."""
     found = (_KIND.search(part) for part in reversed(PurePosixPath(name).parts))
     return next((match[1] for match in found if match), "")
 
 
-def read(member: Member) -> Iterator[Example | Fault]:
+def read(member: SourceFile) -> Iterator[Example | Fault]:
     """The questions of one file; behind a bad one, reading goes on at the next blank line or line numbered 1."""
-    remembered = lru_cache(REMEMBERED)(words)
+    remembered = lru_cache(CACHED_SENTENCES)(split_words)
     stem, number = member.stem, 0
-    for first, lines in records(member.lines(), _begins):
+    for first, lines in split_records(member.read_lines(), _begins):
         if lines := [line for line in lines if line and not line.isspace()]:
             number += 1
             yield _parsed(member.where, first, lines, f"{stem}:{number}", remembered)
@@ -50,7 +50,7 @@ def _begins(line: str, record: list[str]) -> bool:
     return line.startswith("1 ") or not record[-1] or record[-1].isspace()
 
 
-def words(text: str) -> Sentence:
+def split_words(text: str) -> Sentence:
     """Words as the file separates them; interned, since they come again in thousands of questions."""
     return tuple(map(sys.intern, text.split()))
 
@@ -73,21 +73,21 @@ def _parsed(
     example = Example(
         id=name,
         document=tuple(map(sentence, texts)),
-        question=gapped(asked),
-        candidates=candidates(listed.strip("\t").partition("\t")[0]),
+        question=split_question(asked),
+        candidates=split_candidates(listed.strip("\t").partition("\t")[0]),
         answer=sys.intern(answer.strip()) or None,
     )
-    reason = problem(example)
+    reason = find_problem(example)
     return Fault(where, last, reason) if reason else example
 
 
-def gapped(text: str) -> Sentence:
+def split_question(text: str) -> Sentence:
     """The words of a question; its gap is one of them, even where it was glued to a neighbour."""
-    found = words(text)
-    return found if GAP in found else words(text.replace(GAP, f" {GAP} "))
+    found = split_words(text)
+    return found if GAP in found else split_words(text.replace(GAP, f" {GAP} "))
 
 
-def candidates(listed: str) -> tuple[str, ...]:
+def split_candidates(listed: str) -> tuple[str, ...]:
     """`a|b||c` -> a, b, an empty one, c. Two empty ones in a row are the single candidate `|`, as in `a|||b`."""
     found: list[str] = []
     for piece in listed.split("|") if listed.strip() else ():
@@ -98,12 +98,12 @@ def candidates(listed: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def line(example: Example) -> str:
+def format_example(example: Example) -> str:
     """One question as CBT text with the blank line behind it; InputError if reading it would not give it back."""
     texts = [" ".join(sentence) for sentence in (*example.document, example.question)]
     numbered = [f"{number} {text}" for number, text in enumerate(texts, 1)]
     numbered[-1] += f"\t{example.answer or ''}\t\t{'|'.join(example.candidates)}".rstrip("\t")
-    back = _parsed("", 1, "\n".join(numbered).split("\n"), example.id, words)
+    back = _parsed("", 1, "\n".join(numbered).split("\n"), example.id, split_words)
     if back != example:
         reason = back.reason if isinstance(back, Fault) else _changed(example, back)
         raise InputError(f"question {example.id!r} cannot be written as CBT: {reason}; write JSONL")

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from asreader.data.example import GAP, Example, problem
-from asreader.data.source_file import Member, records
+from asreader.data.example import GAP, Example, find_problem
+from asreader.data.source_file import SourceFile, split_records
 from asreader.errors import Fault
 
 BAR = " ||| "
@@ -24,7 +24,7 @@ def detect(name: str, head: str) -> bool:
     return bool(_LINE.match(head))
 
 
-def read(member: Member) -> Iterator[Example | Fault]:
+def read(member: SourceFile) -> Iterator[Example | Fault]:
     """The questions of a doc_query file, numbered in its order."""
     base = PurePosixPath(member.name).name
     if base.endswith("answer"):
@@ -32,13 +32,13 @@ def read(member: Member) -> Iterator[Example | Fault]:
     beside = member.sibling(base.replace("doc_query", "answer")) if "doc_query" in base else None
     answers = _answers(beside) if beside else None
     number = 0
-    for first, lines in records(member.lines(), _begins):
+    for first, lines in split_records(member.read_lines(), _begins):
         if filled := [line for line in lines if line.strip()]:
             number += 1
             try:
                 item: Example | Fault = _parsed(filled, f"{member.stem}:{number}", answers)
             except ValueError as error:
-                item = member.fault(first, str(error))
+                item = member.make_fault(first, str(error))
             yield item
 
 
@@ -46,8 +46,8 @@ def _begins(line: str, record: list[str]) -> bool:
     return line.startswith(f"1{BAR}") or record[-1].startswith("<")
 
 
-def _answers(member: Member) -> dict[str, str]:
-    pairs = (line.partition(BAR) for line in member.lines())
+def _answers(member: SourceFile) -> dict[str, str]:
+    pairs = (line.partition(BAR) for line in member.read_lines())
     return {question.strip(): sys.intern(answer.strip()) for question, _, answer in pairs if answer.strip()}
 
 
@@ -69,6 +69,6 @@ def _parsed(lines: list[str], name: str, answers: dict[str, str] | None) -> Exam
     document = tuple(tuple(map(sys.intern, text.split())) for text in texts)
     question = tuple(map(sys.intern, asked.replace(GAP, f" {GAP} ").split()))
     example = Example(name, document, question, (), answers[key.strip()] if answers is not None else None)
-    if reason := problem(example):
+    if reason := find_problem(example):
         raise ValueError(reason)
     return example

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import chain, groupby
 from pathlib import PurePosixPath
 
-from asreader.data.example import GAP, Example, Sentence, problem
-from asreader.data.source_file import Member, records
+from asreader.data.example import GAP, Example, Sentence, find_problem
+from asreader.data.source_file import SourceFile, split_records
 from asreader.errors import Fault
 
 PLACEHOLDER = "@placeholder"
@@ -29,19 +29,19 @@ def detect(name: str, head: str) -> bool:
     return name.endswith(".question") or bool(_ADDRESS.match(head) and PLACEHOLDER in head)
 
 
-def group(name: str) -> str:
+def detect_group(name: str) -> str:
     """Cnn or dailymail, if a folder says so."""
     return next((part for part in PurePosixPath(name).parts[:-1] if part in ("cnn", "dailymail")), "")
 
 
-def read(member: Member) -> Iterator[Example | Fault]:
+def read(member: SourceFile) -> Iterator[Example | Fault]:
     """A `.question` file's id is its name, a hash; the questions of a file of many are numbered."""
     single = member.name.endswith(".question")
-    for number, (first, lines) in enumerate(records(member.lines(), _begins), 1):
+    for number, (first, lines) in enumerate(split_records(member.read_lines(), _begins), 1):
         try:
             item: Example | Fault = _parsed(lines, member.stem if single and number == 1 else f"{member.stem}:{number}")
         except ValueError as error:
-            item = member.fault(first, str(error))
+            item = member.make_fault(first, str(error))
         yield item
 
 
@@ -69,7 +69,7 @@ def _parsed(lines: list[str], name: str) -> Example:
     # The paper's candidates are the document's entities; an answer elsewhere is kept, to be counted as missed.
     candidates = tuple({**found, answer.strip(): None}) if found else ()
     example = Example(name, document, question, candidates, answer.strip(), _names(filled[-1]))
-    if reason := problem(example):
+    if reason := find_problem(example):
         raise ValueError(reason)
     return example
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from asreader.data.example import GAP, Example, problem
+from asreader.data.example import GAP, Example, find_problem
 from asreader.data.formats import cbt, jsonl
-from asreader.data.source_file import Member, blaming
+from asreader.data.source_file import SourceFile, report_errors
 from asreader.errors import Fault, InputError
 
 COLUMNS = ("sentences", "question", "options", "answer")
@@ -25,53 +25,53 @@ def detect(name: str, head: str) -> bool:
     return head.lstrip()[:1] in ("{", "[") and "sentences" in keys and "document" not in keys
 
 
-def group(name: str) -> str:
+def detect_group(name: str) -> str:
     """The kind of word that is missing, from the folder: NE, CN, V or P."""
-    return cbt.group(name)
+    return cbt.detect_group(name)
 
 
-def read(member: Member) -> Iterator[Example | Fault]:
+def read(member: SourceFile) -> Iterator[Example | Fault]:
     """The questions of one file; an id carries the row, which in a file of lines is the line."""
     for number, row in _rows(member):
         if isinstance(row, str):
-            yield member.fault(number, row)
+            yield member.make_fault(number, row)
         else:
             yield _parsed(member, number, row)
 
 
-def _rows(member: Member) -> Iterator[tuple[int, dict[str, Any] | str]]:
+def _rows(member: SourceFile) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Numbered rows, or why there is none."""
     if member.name.endswith(".parquet"):
         yield from enumerate(_parquet(member), 1)
-    elif member.head().lstrip().startswith("["):
+    elif member.read_head().lstrip().startswith("["):
         yield from enumerate(_list(member), 1)
     else:
-        for number, line in enumerate(member.lines(), 1):
+        for number, line in enumerate(member.read_lines(), 1):
             if line.strip():
                 yield number, _line(line)
 
 
 def _line(line: str) -> dict[str, Any] | str:
     try:
-        return jsonl.parsed(line)
+        return jsonl.parse_object(line)
     except ValueError as error:
         return str(error)
 
 
-def _list(member: Member) -> Iterator[dict[str, Any] | str]:
+def _list(member: SourceFile) -> Iterator[dict[str, Any] | str]:
     try:
-        rows = json.loads(member.content())
+        rows = json.loads(member.read_bytes())
     except (ValueError, RecursionError) as error:
         raise InputError(f"{member.where}: not JSON: {error}") from error
     for row in rows:
         yield _line(json.dumps(row))  # the same checks as in a file of lines
 
 
-def _parquet(member: Member) -> Iterator[dict[str, Any] | str]:
+def _parquet(member: SourceFile) -> Iterator[dict[str, Any] | str]:
     import pyarrow.lib as arrow  # half a second; most data needs none of it
     import pyarrow.parquet as parquet
 
-    with member.seekable() as stream, blaming(member.where):
+    with member.open_seekable() as stream, report_errors(member.where):
         try:
             file = parquet.ParquetFile(stream)
             missing = [column for column in COLUMNS[:2] if column not in file.schema_arrow.names]
@@ -85,26 +85,26 @@ def _parquet(member: Member) -> Iterator[dict[str, Any] | str]:
             raise ValueError(error) from error
 
 
-def _parsed(member: Member, number: int, row: dict[str, Any]) -> Example | Fault:
+def _parsed(member: SourceFile, number: int, row: dict[str, Any]) -> Example | Fault:
     sentences, options = _texts(row.get("sentences")), _texts(row.get("options") or [])
     asked, answer = row.get("question"), row.get("answer")
     if sentences is None or options is None:
-        return member.fault(number, '"sentences" or "options" is not a list of texts')
+        return member.make_fault(number, '"sentences" or "options" is not a list of texts')
     if not isinstance(asked, str) or not isinstance(answer, str | None):
-        return member.fault(number, '"question" or "answer" is not a text')
+        return member.make_fault(number, '"question" or "answer" is not a text')
     if GAP not in asked:
-        return member.fault(number, f"the question has no {GAP}")
+        return member.make_fault(number, f"the question has no {GAP}")
     *document, asked = _unnumbered([*sentences, asked])
     example = Example(
         id=f"{member.stem}:{number}",
-        document=tuple(map(cbt.words, document)),
-        question=cbt.gapped(asked),
+        document=tuple(map(cbt.split_words, document)),
+        question=cbt.split_question(asked),
         # Their script cut the candidate `|` in two.
-        candidates=cbt.candidates("|".join(options)),
+        candidates=cbt.split_candidates("|".join(options)),
         answer=(answer or "").strip() or None,
     )
-    reason = problem(example)
-    return member.fault(number, reason) if reason else example
+    reason = find_problem(example)
+    return member.make_fault(number, reason) if reason else example
 
 
 def _texts(value: object) -> list[str] | None:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from asreader.data.example import GAP, Example, Sentence, problem
-from asreader.data.source_file import Member
+from asreader.data.example import GAP, Example, Sentence, find_problem
+from asreader.data.source_file import SourceFile
 from asreader.errors import Fault
 
 _KEY = re.compile(r'"(\w+)"\s*:')
@@ -33,24 +33,24 @@ def detect(name: str, head: str) -> bool:
     return "document" in keys or ("question" in keys and "sentences" not in keys)
 
 
-def read(member: Member) -> Iterator[Example | Fault]:
+def read(member: SourceFile) -> Iterator[Example | Fault]:
     """The questions of one file; one without an id gets the file's name and its line."""
     used: set[int] = set()
-    for number, line in enumerate(member.lines(), 1):
+    for number, line in enumerate(member.read_lines(), 1):
         if not line.strip():
             continue
         try:
-            example = _example(parsed(line), f"{member.stem}:{number}")
+            example = _example(parse_object(line), f"{member.stem}:{number}")
             if hash(example.id) in used:
                 raise _Wrong(f"the id {example.id!r} is used twice")
         except ValueError as error:
-            yield member.fault(number, str(error))
+            yield member.make_fault(number, str(error))
         else:
             used.add(hash(example.id))
             yield example
 
 
-def line(example: Example) -> str:
+def format_example(example: Example) -> str:
     """One question as a line; reading it gives the same Example."""
     row: dict[str, object] = {"id": example.id, "document": example.document, "question": example.question}
     if example.candidates:
@@ -62,7 +62,7 @@ def line(example: Example) -> str:
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def parsed(line: str) -> dict[str, Any]:
+def parse_object(line: str) -> dict[str, Any]:
     """One line as an object; ValueError says why it is none."""
     try:
         row = json.loads(line)
@@ -80,7 +80,7 @@ def parsed(line: str) -> dict[str, Any]:
 def _example(row: dict[str, Any], name: str) -> Example:
     from asreader.data.text import tokenizer
 
-    surface = tokenizer.words if isinstance(row.get("document"), str) else str.split
+    surface = tokenizer.tokenize if isinstance(row.get("document"), str) else str.split
     example = Example(
         id=_id(row.get("id")) or name,
         document=_document(row),
@@ -89,7 +89,7 @@ def _example(row: dict[str, Any], name: str) -> Example:
         answer=_answer(row.get("answer"), surface),
         names=_names(row.get("entities")),
     )
-    if reason := problem(example):
+    if reason := find_problem(example):
         raise _Wrong(reason)
     return example
 
@@ -107,7 +107,7 @@ def _document(row: dict[str, Any]) -> tuple[Sentence, ...]:
 
     value = _needed(row, "document")
     if isinstance(value, str):
-        return tokenizer.sentences(value)
+        return tokenizer.tokenize_sentences(value)
     if isinstance(value, list) and value and all(isinstance(sentence, list) for sentence in value):
         return tuple(_words(sentence, "document") for sentence in value)
     return (_words(value, "document"),)
@@ -118,7 +118,7 @@ def _question(row: dict[str, Any]) -> Sentence:
 
     value = _needed(row, "question")
     if isinstance(value, str):
-        return tokenizer.question(value)
+        return tokenizer.tokenize_question(value)
     found = _words(value, "question")
     return found if GAP in found else tuple(GAP if _GAP.fullmatch(word) else word for word in found)
 

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from asreader.data.example import GAP, Example, problem
+from asreader.data.example import GAP, Example, find_problem
 from asreader.data.formats.cnn_dailymail import sentences
-from asreader.data.source_file import Member
+from asreader.data.source_file import SourceFile
 from asreader.errors import Fault
 
 SHORTEST = 5
@@ -26,12 +26,12 @@ def detect(name: str, head: str) -> bool:
     return named and len(first.split()) >= SHORTEST and "\t" not in first and first[:1] not in "{["
 
 
-def read(member: Member) -> Iterator[Example | Fault]:
+def read(member: SourceFile) -> Iterator[Example | Fault]:
     """The passages of one file; an id carries the line."""
-    for number, line in enumerate(member.lines(), 1):
+    for number, line in enumerate(member.read_lines(), 1):
         if run := tuple(map(sys.intern, line.split())):
             *before, last = sentences(run)
             document = tuple(before) or (run[:-1],)
             example = Example(f"{member.stem}:{number}", document, (*last[:-1], GAP), (), run[-1])
-            reason = problem(example)
-            yield member.fault(number, reason) if reason else example
+            reason = find_problem(example)
+            yield member.make_fault(number, reason) if reason else example

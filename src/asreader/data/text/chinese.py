@@ -40,17 +40,17 @@ def is_segmented(text: str) -> bool:
     return sum(map(len, runs)) <= LONGEST_MEAN * len(runs)
 
 
-def unwrapped(text: str) -> str:
+def join_wrapped_lines(text: str) -> str:
     """The text without line ends between its characters, which part no words."""
     return text if text.isascii() else _WRAP.sub("", text)
 
 
-def words(text: str) -> list[str]:
+def segment_words(text: str) -> list[str]:
     """The words of a text that is written without spaces."""
     return [word for word in _segmenter().cut(text) if not word.isspace()]
 
 
-def tags(words: Iterable[str]) -> list[str]:
+def tag_words(words: Iterable[str]) -> list[str]:
     """The dictionary's tag of each word (n noun, nr person, ns place, v verb, ...), the words taken as they are.
 
     A word that it does not have, as most names of persons, is guessed from its characters.

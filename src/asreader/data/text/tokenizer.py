@@ -91,12 +91,12 @@ _CHINESE = re.compile(f"[{HAN}]")
 _POINTS, _DASHES = re.compile(r"\.{3,}|\.(?:\s\.)+"), re.compile(r"-{3,4}")
 
 
-def words(text: str) -> Sentence:
+def tokenize(text: str) -> Sentence:
     """The words of one sentence; entity marks and the gap stay whole."""
     return (text,) if _PLAIN_WORD.fullmatch(text) else tuple(_lexed(text))  # most candidates are a word already
 
 
-def sentences(text: str) -> tuple[Sentence, ...]:
+def tokenize_sentences(text: str) -> tuple[Sentence, ...]:
     """A text as sentences of words; an empty line ends a sentence too, as it does under a heading.
 
     A single line end does not: a text whose paragraphs stand on lines of their own flows from one into the next.
@@ -105,9 +105,9 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     return tuple(sentence for paragraph in _PARAGRAPH.split(text) for sentence in _ended(paragraph))
 
 
-def question(text: str) -> Sentence:
+def tokenize_question(text: str) -> Sentence:
     """A question in which XXXXX, @placeholder or a run of underscores is the gap."""
-    return tuple(word for sentence in sentences(text) for word in sentence)
+    return tuple(word for sentence in tokenize_sentences(text) for word in sentence)
 
 
 def _ended(paragraph: str) -> Iterator[Sentence]:
@@ -131,11 +131,11 @@ def _lexed(text: str) -> Iterator[str]:
     elif chinese.is_segmented(text):
         yield from text.split()
         return
-    for token in _TOKEN.findall(chinese.unwrapped(text)):
+    for token in _TOKEN.findall(chinese.join_wrapped_lines(text)):
         if token.isalpha() and token.isascii():
             yield token
         elif _CHINESE.match(token):
-            yield from chinese.words(token)
+            yield from chinese.segment_words(token)
         else:
             yield from _parts(token)
 
