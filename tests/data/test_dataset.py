@@ -56,7 +56,7 @@ def test_files_without_questions_are_named(tmp_path: Path) -> None:
     assert report.ignored == 9
     (line,) = report.format_lines()
     assert line.startswith(
-        "ignored 9 files without questions: README, more.tgz (an archive: name it itself), note0.txt"
+        "ignored 9 files without questions: README, more.tgz (an archive: give its own path), note0.txt"
     )
     assert line.endswith(", ...")
     report = ReadReport()
@@ -73,7 +73,7 @@ def test_the_first_bad_question_ends_the_reading_unless_told(tmp_path: Path) -> 
     report = ReadReport()
     assert ids(path, skip_bad=True, report=report) == ["/q:1", "/q:3"]
     assert (report.examples, report.faults, [fault.line for fault in report.first_faults]) == (2, 2, [5, 11])
-    assert report.format_lines() == [f"left out 2 bad questions; the first is {path}:5: the question has no XXXXX"]
+    assert report.format_lines() == [f"skipped 2 bad questions; the first is {path}:5: the question has no XXXXX"]
 
 
 def test_ids_differ_inside_a_part_and_do_not_depend_on_the_place(tmp_path: Path) -> None:

@@ -296,11 +296,11 @@ def test_siblings(tmp_path: Path, suffix: str) -> None:
         tmp_path / "folder" / "f" / "a.doc",
     ):
         member = next(find_files(path))
-        sibling = member.sibling("a.key")
+        sibling = member.find_sibling("a.key")
         assert sibling is not None and list(sibling.read_lines()) == ["key"] and sibling.name.endswith("a.key")
         assert list(sibling.read_lines()) == ["key"]
-        assert member.sibling("b.key") is None
-        back = sibling.sibling("a.doc")
+        assert member.find_sibling("b.key") is None
+        back = sibling.find_sibling("a.doc")
         assert back is not None and list(back.read_lines()) == ["doc"] == list(member.read_lines())
 
 

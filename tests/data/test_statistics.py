@@ -96,13 +96,13 @@ def test_json_has_the_fields_that_programs_read() -> None:
 
 def test_a_sentence_is_counted_once_while_windows_pass_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    original = module._Tally._counted
+    original = module._Tally._count_sentence
 
     def watched(tally: module._Tally, sentence: Sentence) -> Mapping[str, int]:
         seen.append(sentence)
         return original(tally, sentence)
 
-    monkeypatch.setattr(module._Tally, "_counted", watched)
+    monkeypatch.setattr(module._Tally, "_count_sentence", watched)
     story = [(f"word{number}", ".") for number in range(30)]
     compute_statistics(Example(str(at), tuple(story[at - 20 : at]), story[at]) for at in range(20, 30))
     assert seen == story[:29]

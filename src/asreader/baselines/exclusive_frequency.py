@@ -1,4 +1,4 @@
-"""Answers with the most frequent candidate that the question does not name itself (Hermann et al. 2015)."""
+"""Answers with the most frequent candidate that is not in the question (Hermann et al. 2015)."""
 
 from __future__ import annotations
 

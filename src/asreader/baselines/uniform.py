@@ -1,8 +1,8 @@
-"""Answers with any candidate of the document, all equally likely: chance level, the floor under every reader.
+"""Answers with any candidate of the document, all equally likely: chance level, the lower bound for every reader.
 
 It is not the "Uniform Reader" of Hermann et al. (2015), an Attentive Reader trained with its attention held uniform.
-Without training there is nothing to hold: uniform attention summed over the positions of each word, as the Attention
-Sum Reader sums it, is the word's frequency, which `maximum_frequency` already is.
+Without training, uniform attention summed over the positions of each word, as in the Attention Sum Reader, is the
+frequency of the word, which `maximum_frequency` already computes.
 """
 
 from __future__ import annotations

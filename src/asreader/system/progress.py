@@ -1,9 +1,9 @@
-"""long work -> a bar with speed and time left on stderr; silent when nobody looks at a terminal."""
+"""long work -> a progress bar with speed and remaining time on stderr; silent if stderr is not a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from rich.console import Console
@@ -26,7 +26,7 @@ console = Console(stderr=True, highlight=False)
 
 
 class _Speed(ProgressColumn):
-    """Steps a second, measured by rich over the last half minute."""
+    """Steps per second, averaged by rich over the last 30 seconds."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
@@ -34,7 +34,7 @@ class _Speed(ProgressColumn):
 
 
 def progress_bar(in_bytes: bool = False) -> Progress:
-    """A bar: what, how far, how fast, how long still, and a note such as the loss (`update(task, note=...)`)."""
+    """A bar with description, count, speed, remaining time and a note such as the loss (`update(task, note=...)`)."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -47,27 +47,22 @@ def progress_bar(in_bytes: bool = False) -> Progress:
     )
 
 
-def track_progress(things: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """Go through things under a bar."""
+def track_progress(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
+    """Yield the items while a progress bar counts them."""
     with progress_bar() as progress:
-        task = progress.add_task(what, total=total, note="")
-        for thing in things:
-            yield thing
+        task = progress.add_task(description, total=total, note="")
+        for item in items:
+            yield item
             progress.advance(task)
 
 
 @contextmanager
-def show_spinner(what: str) -> Iterator[None]:
-    """Work of unknown length."""
-    with console.status(what) if console.is_terminal else _nothing():
+def show_spinner(description: str) -> Iterator[None]:
+    """Show a spinner during work of unknown length."""
+    with console.status(description) if console.is_terminal else nullcontext():
         yield
 
 
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
 def print_status(text: str) -> None:
-    """One line for the person, not for the program that reads stdout."""
+    """Print one line for the user to stderr; stdout is kept for results."""
     console.print(text, markup=False, soft_wrap=True)

@@ -42,7 +42,7 @@ def test_behind_a_broken_line_the_story_is_lost_and_counted() -> None:
     found = items(STORY.replace("4 Ben", "Ben"))
     assert [(item.line, item.reason) for item in found if isinstance(item, Fault)] == [
         (4, "expected a line numbered 4, found 'Ben took the milk.'"),
-        (5, "its story is broken at line 4"),
+        (5, "its text is broken at line 4"),
     ]
     assert [item.answer for item in found if isinstance(item, Example)] == ["wing", "Cy"]
     (empty,) = items("1 Who slept?\tCy\t1\n")

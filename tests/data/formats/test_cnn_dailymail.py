@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from asreader.data.example import Example
 from asreader.data.formats import cnn_dailymail
-from asreader.data.formats.cnn_dailymail import sentences
+from asreader.data.text.sentence_splitter import split_sentences
 from asreader.data.source_file import SourceFile
 from asreader.errors import Fault
 
