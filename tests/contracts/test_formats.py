@@ -1,4 +1,4 @@
-"""What every format must do: claim its own files alone, read them wherever they lie, and never break."""
+"""The contract of every format: claim only its own files, read them from any container, never crash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from asreader import plugins
 from asreader.data.dataset import ReadReport, read_examples
 from asreader.data.example import Example, find_problem
 from asreader.data.formats import cbt
-from asreader.data.source_file import SourceFile
+from asreader.data.source_file import make_memory_file, make_source_file
 from asreader.errors import InputError
 
 arrow, parquet_files = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -92,13 +92,12 @@ def test_every_format_has_a_sample() -> None:
 @EVERY
 def test_a_sample_is_claimed_by_its_format_alone(tmp_path: Path, name: str, file: str) -> None:
     (tmp_path / file).write_bytes(SAMPLES[name][file])
-    member = SourceFile(file, file, lambda: (tmp_path / file).open("rb"), lambda other: None)
-    head = member.read_head()
+    head = make_source_file(tmp_path / file, file).read_head()
     assert [other for other in SAMPLES if plugins.load_plugin("data.formats", other).detect(file, head)] == [name]
 
 
 @EVERY
-def test_it_reads_the_same_wherever_it_lies(tmp_path: Path, name: str, file: str) -> None:
+def test_every_container_gives_the_same_examples(tmp_path: Path, name: str, file: str) -> None:
     data = SAMPLES[name][file]
     plain = tmp_path / "plain" / file
     plain.parent.mkdir()
@@ -111,9 +110,9 @@ def test_it_reads_the_same_wherever_it_lies(tmp_path: Path, name: str, file: str
         zip_file.write(plain, f"inner/{file}")
     expected = list(read_examples(plain))
     assert expected == list(read_examples(plain, format=name))
-    for place in ("plain", f"{file}.gz", f"{file}.xz", "a.tgz", "a.zip"):
-        assert list(read_examples(tmp_path / place)) == expected
-    check([example for _, example in expected])
+    for container in ("plain", f"{file}.gz", f"{file}.xz", "a.tgz", "a.zip"):
+        assert list(read_examples(tmp_path / container)) == expected
+    check_examples([example for _, example in expected])
 
 
 @EVERY
@@ -128,14 +127,14 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path, 
 
 
 @EVERY
-def test_a_file_cut_short_gives_questions_faults_or_one_clear_line(tmp_path: Path, name: str, file: str) -> None:
+def test_a_truncated_file_gives_questions_faults_or_a_one_line_error(tmp_path: Path, name: str, file: str) -> None:
     data = SAMPLES[name][file]
     for part in range(20):
         cut = data[: len(data) * part // 20]
         for suffix, packed in (("", cut), (".gz", gzip.compress(data)[: len(data) * part // 20])):
             (tmp_path / (file + suffix)).write_bytes(packed)
-            survives(tmp_path / (file + suffix), None)
-            survives(tmp_path / (file + suffix), name)
+            check_readable(tmp_path / (file + suffix), None)
+            check_readable(tmp_path / (file + suffix), name)
             (tmp_path / (file + suffix)).unlink()
 
 
@@ -155,23 +154,23 @@ LINE = st.one_of(
 
 @pytest.mark.parametrize("name", SAMPLES)
 @given(lines=st.lists(LINE, max_size=12))
-def test_garbage_breaks_no_format(name: str, lines: list[str]) -> None:
+def test_garbage_gives_faults_or_an_input_error(name: str, lines: list[str]) -> None:
     module = plugins.load_plugin("data.formats", name)
     data = "\n".join(lines).encode("utf-8", "replace")
     for file in SAMPLES[name]:
-        member = SourceFile(file, file, lambda: io.BufferedReader(io.BytesIO(data)), lambda other: None)
-        module.detect(file, member.read_head())
+        source = make_memory_file(file, file, data)
+        module.detect(file, source.read_head())
         try:
-            items = list(module.read(member))
+            items = list(module.read(source))
         except InputError:
             continue
         assert all(isinstance(item, Example) or item.line >= 1 for item in items)
-        check([item for item in items if isinstance(item, Example)])
+        check_examples([item for item in items if isinstance(item, Example)])
 
 
 @pytest.mark.parametrize("name", ["cbt", "jsonl"])
 @given(data=st.data())
-def test_what_is_written_reads_back(name: str, data: st.DataObject) -> None:
+def test_a_formatted_example_is_read_back(name: str, data: st.DataObject) -> None:
     module = plugins.load_plugin("data.formats", name)
     example = data.draw(examples())
     try:
@@ -179,8 +178,7 @@ def test_what_is_written_reads_back(name: str, data: st.DataObject) -> None:
     except InputError as error:
         assert module is cbt and "JSONL" in str(error)
         return
-    member = SourceFile("a.txt", "a.txt", lambda: io.BufferedReader(io.BytesIO(text.encode())), lambda other: None)
-    (back,) = module.read(member)
+    (back,) = module.read(make_memory_file("a.txt", "a.txt", text.encode()))
     assert (back.document, back.question, back.candidates, back.answer) == (
         example.document,
         example.question,
@@ -203,16 +201,16 @@ def examples(draw: st.DrawFn) -> Example:
     return Example(draw(word), document, question, candidates, answer)
 
 
-def check(found: list[Example]) -> None:
-    """Laws of an Example: no fault of its own, words without white space, ids that differ."""
+def check_examples(found: list[Example]) -> None:
+    """Every Example is valid, words have no white space, ids are unique."""
     for example in found:
         assert find_problem(example) is None
         assert all(word.split() == [word] for sentence in (*example.document, example.question) for word in sentence)
     assert len({example.id for example in found}) == len(found)
 
 
-def survives(path: Path, name: str | None) -> None:
+def check_readable(path: Path, name: str | None) -> None:
     try:
-        check([example for _, example in read_examples(path, format=name, skip_bad=True, report=ReadReport())])
+        check_examples([example for _, example in read_examples(path, format=name, skip_bad=True, report=ReadReport())])
     except InputError as error:
         assert "\n" not in str(error) and path.name in str(error)

@@ -17,7 +17,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 GOOD = "1 Anna saw Ben .\n2 XXXXX saw Ben .\tAnna\t\tAnna|Ben\n\n"
 BAD = "1 Anna saw Ben .\n2 Nobody saw Ben .\tAnna\t\tAnna|Ben\n\n"
 
-OWN = ["", "a", "b", "a:1", "b:1", "a~2:1", "a~2", "b/a", "b/a:1"]
+IDS = ["", "a", "b", "a:1", "b:1", "a~2:1", "a~2", "b/a", "b/a:1"]
 
 
 def row(name: str | None = None) -> str:
@@ -64,7 +64,7 @@ def test_files_without_questions_are_named(tmp_path: Path) -> None:
     assert report.first_ignored == ["picture.png (empty or not UTF-8 text)"]
 
 
-def test_the_first_bad_question_ends_the_reading_unless_told(tmp_path: Path) -> None:
+def test_the_first_bad_question_is_an_error_unless_bad_ones_are_skipped(tmp_path: Path) -> None:
     path = write(tmp_path, {"q.txt": GOOD + BAD + GOOD + BAD}) / "q.txt"
     found = read_examples(path)
     assert next(found)[1].id == "q:1"
@@ -76,13 +76,13 @@ def test_the_first_bad_question_ends_the_reading_unless_told(tmp_path: Path) -> 
     assert report.format_lines() == [f"skipped 2 bad questions; the first is {path}:5: the question has no XXXXX"]
 
 
-def test_ids_differ_inside_a_part_and_do_not_depend_on_the_place(tmp_path: Path) -> None:
+def test_ids_differ_inside_a_part_and_do_not_depend_on_the_folder(tmp_path: Path) -> None:
     write(tmp_path / "d", {"a/q.txt": GOOD * 2, "b/q.txt": GOOD * 2, "train/q.txt": GOOD})
     assert ids(tmp_path / "d") == ["/q:1", "/q:2", "/q~2:1", "/q~2:2", "train/q:1"]
     assert ids(tmp_path / "d" / "b" / "q.txt") == ["/q:1", "/q:2"]
 
 
-def test_own_ids_stay_unless_another_file_has_them(tmp_path: Path) -> None:
+def test_ids_of_the_data_are_kept_unless_another_file_has_them(tmp_path: Path) -> None:
     files = {"a.jsonl": row("1") + row("2"), "b.jsonl": row("2") + row() + row("3"), "c/b.jsonl": row("3") + row()}
     write(tmp_path / "d", files)
     assert ids(tmp_path / "d") == ["/1", "/2", "/b/2", "/b:2", "/3", "/b/3", "/b~2:2"]
@@ -92,18 +92,13 @@ def test_own_ids_stay_unless_another_file_has_them(tmp_path: Path) -> None:
 @given(
     st.dictionaries(
         st.sampled_from(["a.jsonl", "b.jsonl", "a.txt", "c/a.txt", "c/b.jsonl", "d/a.jsonl"]),
-        st.lists(
-            st.sampled_from(["", "a", "b", "a:1", "b:1", "a~2:1", "a~2", "b/a", "b/a:1"]),
-            min_size=1,
-            max_size=5,
-            unique=True,
-        ),
+        st.lists(st.sampled_from(IDS), min_size=1, max_size=5, unique=True),
         min_size=1,
     )
 )
 def test_ids_are_always_unique(files: dict[str, list[str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        texts = {name: GOOD if name.endswith("txt") else "".join(map(row, own)) for name, own in files.items()}
+        texts = {name: GOOD if name.endswith("txt") else "".join(map(row, names)) for name, names in files.items()}
         found = ids(write(Path(folder), texts), skip_bad=True)
         assert len(set(found)) == len(found)
 
@@ -117,7 +112,7 @@ def test_format_overrides_detection(tmp_path: Path) -> None:
         list(read_examples(tmp_path / "d" / "passages.txt", format="lambda"))
 
 
-def test_a_format_for_a_whole_archive_is_not_meant_for_its_readme(tmp_path: Path) -> None:
+def test_a_format_for_a_whole_folder_does_not_apply_to_its_readme(tmp_path: Path) -> None:
     raw = "some words\n" * 5000
     write(tmp_path / "d", {"README.txt": "1 Read\n2 me\n", "raw.txt": raw, "q.txt": BAD + GOOD})
     (tmp_path / "d" / "picture.png").write_bytes(b"\x89PNG")
@@ -127,7 +122,7 @@ def test_a_format_for_a_whole_archive_is_not_meant_for_its_readme(tmp_path: Path
     assert report.first_ignored == ["README.txt", "picture.png (empty or not UTF-8 text)", "raw.txt"]
 
 
-def test_data_without_a_question_says_what_to_do(tmp_path: Path) -> None:
+def test_data_without_a_question_are_reported_with_a_remedy(tmp_path: Path) -> None:
     write(tmp_path / "d", {"a.txt": "words\n", "b.txt": "words\n", "bad.txt": BAD})
     (tmp_path / "empty").mkdir()
     (tmp_path / "latin.txt").write_bytes(GOOD.replace("Anna", "Zoë").encode("latin-1"))
@@ -149,7 +144,7 @@ def test_data_without_a_question_says_what_to_do(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
 
-def test_a_broken_archive_ends_the_reading_with_a_line(tmp_path: Path) -> None:
+def test_a_truncated_archive_is_reported_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "a.tgz"
     with tarfile.open(path, "w:gz", compresslevel=0) as archive:
         for number in range(2000):

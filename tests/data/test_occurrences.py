@@ -1,4 +1,4 @@
-"""Where a candidate stands in a document, against a search in the joined text."""
+"""Where a candidate occurs in a document, compared with a search in the joined text."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from asreader.data.occurrences import find_occurrences
 WORDS = st.lists(st.sampled_from(["ha", "ho", "hum"]), max_size=12)
 
 
-def test_one_word_stands_where_it_is_written() -> None:
+def test_a_word_occurs_where_it_is_written() -> None:
     assert find_occurrences(["the", "cat", "saw", "The", "cat"], "cat") == [1, 4]
     assert find_occurrences(["the", "cat", "saw", "The", "cat"], "the") == [0]
 
 
-def test_several_words_stand_where_they_are_neighbours() -> None:
+def test_a_phrase_occurs_where_its_words_are_neighbours() -> None:
     words = ("New", "York", "is", "newer", "than", "York", ",", "New", "York")
     assert find_occurrences(words, "New York") == [0, 7]
     assert find_occurrences(words, "York New") == []
 
 
-def test_an_empty_candidate_stands_nowhere() -> None:
+def test_an_empty_candidate_occurs_nowhere() -> None:
     assert find_occurrences(["a", "b"], "") == []
     assert find_occurrences(["a", "b"], "  ") == []
     assert find_occurrences([], "a") == []

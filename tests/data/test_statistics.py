@@ -1,4 +1,4 @@
-"""Statistics against counting everything anew, and against the CBT authors' own counts."""
+"""Statistics compared with a plain count over all Examples, and with the counts of the CBT authors."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ANSWER = st.sampled_from([None, "Ann", "the", "Zoe", "Ann saw", ""])
 
 @st.composite
 def examples(draw: st.DrawFn) -> list[Example]:
-    """Windows over one story, as CBT's are: neighbours share sentences."""
-    story = draw(st.lists(SENTENCE, min_size=3, max_size=8))
+    """Windows over one text, as in CBT: neighbours share sentences."""
+    text = draw(st.lists(SENTENCE, min_size=3, max_size=8))
     return [
-        Example(str(at), tuple(story[at - 2 : at]), (*story[at], GAP), tuple(draw(CANDIDATES)), draw(ANSWER))
-        for at in range(2, len(story))
+        Example(str(at), tuple(text[at - 2 : at]), (*text[at], GAP), tuple(draw(CANDIDATES)), draw(ANSWER))
+        for at in range(2, len(text))
     ]
 
 
@@ -40,9 +40,9 @@ def spread(values: list[int]) -> Spread:
 
 
 @given(examples(), st.sampled_from([1, 2, 4096]))
-def test_equals_counting_everything_anew(made: list[Example], remembered: int) -> None:
+def test_statistics_equal_a_plain_count(made: list[Example], cache_size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "CACHED_SENTENCES", remembered)
+        patch.setattr(module, "CACHED_SENTENCES", cache_size)
         found = compute_statistics(iter(made))
     candidates = [{word for word in example.candidates if word.strip()} for example in made]
     known = [example for example in made if example.answer is not None]
@@ -65,20 +65,21 @@ def test_equals_counting_everything_anew(made: list[Example], remembered: int) -
 
 
 @given(examples())
-def test_ranks_share_the_places_of_equally_frequent_candidates(made: list[Example]) -> None:
-    shares: dict[int, float] = defaultdict(float)
+def test_equally_frequent_candidates_share_their_ranks(made: list[Example]) -> None:
+    fractions: dict[int, float] = defaultdict(float)
     ranked = [one for one in made if one.answer and one.answer in one.candidates]
     for example in ranked:
         given_words = {word for word in example.candidates if word.strip()}
         order = sorted(given_words, key=lambda word: -len(find_occurrences(example.words, word)))
         frequencies = [len(find_occurrences(example.words, word)) for word in order]
-        places = [at for at, often in enumerate(frequencies) if often == frequencies[order.index(str(example.answer))]]
-        for at in places:
-            shares[at] += 1 / len(places) / len(ranked)
-    assert compute_statistics(made).answer_ranks == pytest.approx([shares[at] for at in range(10)])
+        answer_frequency = frequencies[order.index(str(example.answer))]
+        ranks = [at for at, frequency in enumerate(frequencies) if frequency == answer_frequency]
+        for at in ranks:
+            fractions[at] += 1 / len(ranks) / len(ranked)
+    assert compute_statistics(made).answer_ranks == pytest.approx([fractions[at] for at in range(10)])
 
 
-def test_no_questions_are_no_error() -> None:
+def test_statistics_of_no_questions_are_zero() -> None:
     found = compute_statistics([])
     assert (found.questions, found.vocabulary, found.document_tokens) == (0, 0, Spread(0, 0, 0))
 
@@ -94,22 +95,22 @@ def test_json_has_the_fields_that_programs_read() -> None:
     assert found["answer_ranks"][:3] == [0.5, 0.5, 0]
 
 
-def test_a_sentence_is_counted_once_while_windows_pass_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sentence_in_neighbouring_windows_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     original = module._Tally._count_sentence
 
-    def watched(tally: module._Tally, sentence: Sentence) -> Mapping[str, int]:
+    def record_sentence(tally: module._Tally, sentence: Sentence) -> Mapping[str, int]:
         seen.append(sentence)
         return original(tally, sentence)
 
-    monkeypatch.setattr(module._Tally, "_count_sentence", watched)
-    story = [(f"word{number}", ".") for number in range(30)]
-    compute_statistics(Example(str(at), tuple(story[at - 20 : at]), story[at]) for at in range(20, 30))
-    assert seen == story[:29]
+    monkeypatch.setattr(module._Tally, "_count_sentence", record_sentence)
+    text = [(f"word{number}", ".") for number in range(30)]
+    compute_statistics(Example(str(at), tuple(text[at - 20 : at]), text[at]) for at in range(20, 30))
+    assert seen == text[:29]
 
 
 @given(examples(), examples())
-def test_each_part_has_its_own_statistics_however_they_are_mixed(train: list[Example], valid: list[Example]) -> None:
+def test_each_part_has_its_own_statistics_in_any_order(train: list[Example], valid: list[Example]) -> None:
     pairs = [("train", example) for example in train] + [("valid", example) for example in valid]
     mixed = [*pairs[::2], *pairs[1::2]]
     assert compute_statistics_by_part(iter(mixed)) == {

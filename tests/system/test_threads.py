@@ -18,7 +18,7 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_the_last_who_leaves_puts_the_threads_back(two_threads: None) -> None:
+def test_the_last_active_limit_restores_the_threads(two_threads: None) -> None:
     two, one = limit_threads(2), limit_threads(1)
     assert two.__enter__() == 2
     assert torch.get_num_threads() == 2
@@ -42,7 +42,7 @@ def test_results_come_in_order_from_two_threads(two_threads: None) -> None:
     assert torch.get_num_threads() == 2
 
 
-def test_a_failure_reaches_the_caller_and_threads_are_put_back(two_threads: None) -> None:
+def test_an_exception_reaches_the_caller_and_restores_the_threads(two_threads: None) -> None:
     def fail_at_three(number: int) -> int:
         if number == 3:
             raise ValueError("three")
@@ -56,7 +56,7 @@ def test_a_failure_reaches_the_caller_and_threads_are_put_back(two_threads: None
     assert torch.get_num_threads() == 2
 
 
-def test_no_more_is_begun_than_a_few_items_ahead(two_threads: None) -> None:
+def test_only_a_few_items_are_taken_ahead(two_threads: None) -> None:
     begun: list[int] = []
     results = map_on_all_cores(begun.append, range(1000))
     next(results)
@@ -65,7 +65,7 @@ def test_no_more_is_begun_than_a_few_items_ahead(two_threads: None) -> None:
     assert torch.get_num_threads() == 2
 
 
-def test_with_one_thread_the_caller_does_the_work() -> None:
+def test_a_single_thread_runs_in_the_caller() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

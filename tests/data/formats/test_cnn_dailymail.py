@@ -3,12 +3,9 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from asreader.data.example import Example
 from asreader.data.formats import cnn_dailymail
-from asreader.data.text.sentence_splitter import split_sentences
 from asreader.data.source_file import SourceFile
 from asreader.errors import Fault
 
@@ -81,7 +78,7 @@ def test_many_in_one_file(between: str) -> None:
         ("", None, ""),
         ("http://news.example/1\n\nwords\n", 1, "not an address"),
         (QUESTION.replace("@placeholder", "nobody"), 1, "no @placeholder"),
-        (QUESTION.partition("@entity0:")[0] + "\n" + QUESTION, 1, "two questions run together"),
+        (QUESTION.partition("@entity0:")[0] + "\n" + QUESTION, 1, "two questions without a separator"),
     ],
 )
 def test_faults(text: str, line: int | None, reason: str) -> None:
@@ -95,11 +92,3 @@ def test_group() -> None:
     assert cnn_dailymail.detect_group("cnn/questions/test/a.question") == "cnn"
     assert cnn_dailymail.detect_group("dailymail/questions/test/a.question") == "dailymail"
     assert cnn_dailymail.detect_group("cnn") == ""
-
-
-@given(st.lists(st.sampled_from(["a", ".", "?", "''", ")", "b"])))
-def test_sentences_lose_no_word(run: list[str]) -> None:
-    found = sentences(tuple(run))
-    assert [word for sentence in found for word in sentence] == run
-    assert all(found)
-    assert all(any(end in sentence for end in ".?") for sentence in found[:-1])

@@ -67,7 +67,7 @@ def test_without_the_library_there_is_one_line(monkeypatch: pytest.MonkeyPatch) 
             raise ImportError(name)
         return importing(name, *rest)  # type: ignore[arg-type]
 
-    chinese._segmenter.cache_clear()
+    chinese._load_segmenter.cache_clear()
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(InputError, match=r"pip install 'asreader\[chinese\]'"):
         tokenize("我在北京")
