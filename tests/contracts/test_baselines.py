@@ -77,7 +77,7 @@ def test_the_answer_is_not_used(name: str, example: Example, answer: str | None)
 @every_baseline
 @given(example=examples())
 def test_renaming_words_consistently_changes_nothing(name: str, example: Example) -> None:
-    # Without candidates `choices` proposes words that hold a letter, which renaming may add.
+    # Without candidates `choices` proposes words that contain a letter, which renaming may add.
     assume(example.choices)
 
     def rename(text: str) -> str:

@@ -52,10 +52,9 @@ def iterate_zip(path: Path, is_wanted: Callable[[str], bool]) -> Iterator[Source
         archive = zipfile.ZipFile(path)
     for info in archive.infolist():
         name = _clean_inner_name(info.filename)
-        is_link = stat.S_ISLNK(info.external_attr >> 16)
-        if name and not info.is_dir() and not is_link and not _is_hidden(name):
-            if is_wanted(strip_compression_suffix(name)):
-                yield _make_zip_file(path, archive, info)
+        is_file = not info.is_dir() and not stat.S_ISLNK(info.external_attr >> 16)
+        if name and is_file and not _is_hidden(name) and is_wanted(strip_compression_suffix(name)):
+            yield _make_zip_file(path, archive, info)
 
 
 def _make_zip_file(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> SourceFile:

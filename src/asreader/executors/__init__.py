@@ -11,7 +11,7 @@ number of items ahead, so memory does not grow with the number of items. An item
 `run_each` is for long work that may fail: it yields an Outcome for every item, in order of completion. An exception, a
 killed process or a lost machine costs that item alone; an item whose process was killed is retried RETRIES times. Items
 run in other processes than this one, each with its `resources` (CPUs and GPUs). As soon as `should_stop()` is true the
-processes are asked to stop (SIGTERM), and KeyboardInterrupt is raised.
+processes are asked to shut down gracefully, and KeyboardInterrupt is raised.
 
 Function, items and results must be picklable: they travel between processes of one user, never through files.
 `workers` 0 means as many as the CPUs or GPUs allow.
@@ -36,7 +36,7 @@ RETRIES = 2
 POLL_SECONDS = 0.2
 """Time between two calls of `should_stop`."""
 GRACE_SECONDS = 60.0
-"""How long work may take to stop after SIGTERM; then it is killed."""
+"""How long a graceful shutdown may take; then the processes are killed."""
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ def join_content(parts: Iterable[Content], between: str = "") -> Markup:
 
 def element(tag: str, /, *parts: Content, **attributes: object) -> Markup:
     """An element; `class_` is class, `aria_label` aria-label, True an attribute alone, None and False none at all."""
-    given = ((name, value) for name, value in attributes.items() if value is not None and value is not False)
-    opened = f"<{tag}{''.join(f' {_check_attribute(name)}={_quote_value(value)}' for name, value in given)}"
+    present = ((name, value) for name, value in attributes.items() if value is not None and value is not False)
+    opened = f"<{tag}{''.join(f' {_check_attribute(name)}={_quote_value(value)}' for name, value in present)}"
     return Markup(f"{opened}/>" if tag in _EMPTY else f"{opened}>{join_content(parts)}</{tag}>")
 
 
@@ -113,7 +113,7 @@ def _quote_value(value: object) -> str:
 
 def _check_raw_text(text: str) -> str:
     if "</" in text or "<!" in text:
-        raise ValueError("a style or script may not hold the end of itself")
+        raise ValueError("a style or script must not contain an end tag")
     return text
 
 

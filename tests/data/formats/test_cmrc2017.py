@@ -37,7 +37,7 @@ def write(folder: Path, queries: str, answers: str | None) -> Path:
     return folder
 
 
-def test_answers_come_from_the_file_beside(tmp_path: Path) -> None:
+def test_answers_come_from_the_sibling_file(tmp_path: Path) -> None:
     folder = write(tmp_path / "f", QUERIES, ANSWERS)
     with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
         archive.add(folder, "cmrc")
@@ -47,7 +47,7 @@ def test_answers_come_from_the_file_beside(tmp_path: Path) -> None:
         assert report.format_lines() == []
 
 
-def test_without_that_file_there_are_no_answers(tmp_path: Path) -> None:
+def test_without_an_answer_file_questions_are_unlabelled(tmp_path: Path) -> None:
     folder = write(tmp_path / "f", QUERIES, None)
     assert [example.answer for _, example in read_examples(folder)] == [None, None]
 

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import io
-
 import pytest
 
 from asreader.data.example import Example
 from asreader.data.formats import cnn_dailymail
-from asreader.data.source_file import SourceFile
+from asreader.data.source_file import make_memory_file
 from asreader.errors import Fault
 
 QUESTION = """\
@@ -31,9 +29,7 @@ and so it ended
 
 def items(text: str, name: str = "0a1b.question") -> list[Example | Fault]:
     data = text.encode()
-    return list(
-        cnn_dailymail.read(SourceFile("f", name, lambda: io.BufferedReader(io.BytesIO(data)), lambda other: None))
-    )
+    return list(cnn_dailymail.read(make_memory_file("f", name, data)))
 
 
 def test_a_question() -> None:

@@ -52,7 +52,7 @@ def test_json(tmp_path: Path, rows: str, suffix: str) -> None:
     assert [found for _, found in read_examples(path)] == [example("a:1"), example("a:2")]
 
 
-def test_the_candidate_that_their_script_cut_in_two_and_kept_numbers(tmp_path: Path) -> None:
+def test_split_candidates_and_line_numbers_are_repaired(tmp_path: Path) -> None:
     cut = {**ROW, "options": ["Anna", "", "", "Ben"]}
     numbered = {**ROW, "sentences": ["1 Anna slept .", "2 Ben woke ."], "question": "3 XXXXX woke ."}
     path = parquet(tmp_path / "a.parquet", [cut, numbered, {**ROW, "answer": None, "options": []}])
@@ -84,7 +84,7 @@ def test_faults_name_the_row(tmp_path: Path, row: object, reason: str) -> None:
         assert fault.line == 2 and reason in fault.reason
 
 
-def test_what_is_no_parquet_and_what_has_other_columns(tmp_path: Path) -> None:
+def test_invalid_parquet_files_and_other_columns_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no table")
     with pytest.raises(InputError, match=r"a\.parquet: damaged"):
         list(read_examples(tmp_path / "a.parquet"))
@@ -92,7 +92,7 @@ def test_what_is_no_parquet_and_what_has_other_columns(tmp_path: Path) -> None:
         list(read_examples(parquet(tmp_path / "b.parquet", [{"title": "a"}])))
 
 
-def test_a_packed_parquet_is_read_from_memory(tmp_path: Path) -> None:
+def test_a_compressed_parquet_file_is_read_from_memory(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", [ROW])
     (tmp_path / "a.parquet.gz").write_bytes(gzip.compress(path.read_bytes()))
     assert [found for _, found in read_examples(tmp_path / "a.parquet.gz")] == [example("a:1")]

@@ -68,7 +68,7 @@ def _columns(header: list[str]) -> list[str]:
 
 
 def _of_story(member: SourceFile) -> Iterator[tuple[int, Article | str]]:
-    # One file is one article; `records` only sees to it that what unpacks without end is cut.
+    # One file is one article; `split_records` only sees to it that what unpacks without end is cut.
     empty = True
     for line, lines in split_records(member.read_lines(), lambda line, record: False):
         empty = False
