@@ -22,21 +22,21 @@ from typing import Any
 
 import numpy as np
 import torch
+from asreader.training.stacked import Stack
+from asreader.training.stacked_evaluation import Examiner
+from asreader.training.together import train_together
 from plain import reading_by_nn_gru
 
 from asreader import readers
 from asreader.batches.device import resident
 from asreader.data import vocabulary
-from asreader.data.loading import load_store
+from asreader.data.dataset import load_store
 from asreader.data.store import Encoder, Store
 from asreader.inference.reader import pick_device
 from asreader.readers import build
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop, stacked
-from asreader.training.stacked import Stack
-from asreader.training.stacked_evaluation import Examiner
-from asreader.training.together import train_together
 
 BATCH, LARGE = 32, 2048
 
@@ -51,7 +51,7 @@ def some(store: Store, number: int, folder: Path) -> Path:
     folder.mkdir()
     encoder = Encoder(folder)
     for example in np.unique(np.linspace(0, len(store) - 1, number).astype(int)):
-        encoder.add(store.example(int(example)))
+        encoder.add(store.decode_example(int(example)))
     encoder.close("some questions of a larger store")
     return folder
 
@@ -114,7 +114,7 @@ def apart(one: np.ndarray, other: np.ndarray) -> float:
 
 def answering(store: Store, device: torch.device, size: int, seconds: float) -> dict[str, object]:
     """Questions a second, data on the device."""
-    words = vocabulary.build(store.counts(), min_count=2, unknown=100)
+    words = vocabulary.build_vocabulary(store.count_words(), min_count=2, unknown=100)
     network = build("attention_sum", words.size, {"embedding": size, "hidden": size})
     weights = Stack.zeros(1, network, device)
     for name, view in weights.views(0).items():

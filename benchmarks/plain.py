@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from asreader.kernels.gru import BidirectionalGRU, packed
 from torch import Tensor, nn
 
 from asreader.batches.host import Words
-from asreader.kernels.gru import BidirectionalGRU, packed
 from asreader.settings import load_settings
 from asreader.training import loop
 

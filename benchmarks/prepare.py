@@ -14,14 +14,14 @@ import time
 from itertools import cycle, islice
 from pathlib import Path
 
+from asreader.data.dataset import read_examples
 from asreader.data.formats import cbt
-from asreader.data.reading import read
 
 QUESTIONS = 108_719
 
 
 def main(data: Path, work: Path) -> None:
-    questions = [cbt.line(example) for _, example in read(data)]
+    questions = [cbt.format_example(example) for _, example in read_examples(data)]
     work.mkdir(parents=True, exist_ok=True)
     repeated, store = work / "repeated_train.txt", work / "store"
     with repeated.open("w", encoding="utf-8") as file:

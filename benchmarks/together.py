@@ -20,20 +20,20 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from asreader.kernels import recurrence
+from asreader.training.stacked import Stack
+from asreader.training.stacked_adam import Moments, Recipe
+from asreader.training.stacked_step import Step
 from torch import Tensor
 
 from asreader.batches.device import NOBODY, FlatWords, Resident, Widths, resident
 from asreader.batches.host import plan
 from asreader.batches.unique_bound import FREQUENT, RareWords, rare_words
 from asreader.data import vocabulary
-from asreader.data.loading import load_store
+from asreader.data.dataset import load_store
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.inference.reader import pick_device
-from asreader.kernels import recurrence
 from asreader.readers import build
-from asreader.training.stacked import Stack
-from asreader.training.stacked_adam import Moments, Recipe
-from asreader.training.stacked_step import Step
 
 CANDIDATES, ANONYMOUS, BATCH, PREFETCH, SKEW = 10, 100, 32, 10, 0.22
 PROFILED = (
@@ -106,7 +106,7 @@ def made(shape: Shape, device: torch.device) -> Resident:
 def held(path: Path, min_count: int, shape: Shape, device: torch.device) -> tuple[Shape, Resident]:
     """A store's questions, for readers of this shape."""
     store = load_store(path, split="train")
-    words = vocabulary.build(store.counts(), min_count=min_count, unknown=ANONYMOUS)
+    words = vocabulary.build_vocabulary(store.count_words(), min_count=min_count, unknown=ANONYMOUS)
     lengths = store.lengths
     real = replace(
         shape,

@@ -42,7 +42,9 @@ def draw_attention(folder: Path) -> Path:
 
 def draw_figure(folder: Path) -> Path:
     """The bundled reader and the maximum-frequency baseline, drawn by `analyse`."""
-    (folder / "stories.jsonl").write_text("".join(map(jsonl.line, stories(QUESTIONS, SEED))), encoding="utf-8")
+    (folder / "stories.jsonl").write_text(
+        "".join(map(jsonl.format_example, stories(QUESTIONS, SEED))), encoding="utf-8"
+    )
     run_asreader(folder, "evaluate", "bundled", "stories.jsonl", "--device", "cpu", "--predictions", "reader.jsonl")
     run_asreader(folder, "baseline", "maximum-frequency", "stories.jsonl", "--predictions", "rule.jsonl")
     rule = ("--also", "maximum frequency=rule.jsonl")

@@ -23,9 +23,9 @@ from cbt import LEAKED_BOOKS, ROOT, run_asreader
 from recipes import read_accuracies
 
 from asreader.cli import demo
-from asreader.data.discovery import members
+from asreader.data.dataset import load_store
+from asreader.data.discovery import find_files
 from asreader.data.formats import jsonl
-from asreader.data.loading import load_store
 from asreader.evaluation import calibration
 from asreader.inference.reader import Reader
 from asreader.inference.run_calibration import Calibrated, calibrate
@@ -98,7 +98,7 @@ class BundleBuild:
             store = load_store(path, format=format)
             answerable = [number for number in range(len(store)) if store.answerable[number]]
             chosen += [store.example(number) for number in generator.sample(answerable, CALIBRATION_QUESTIONS)]
-        lines = (jsonl.line(replace(example, candidates=())) for example in chosen)
+        lines = (jsonl.format_example(replace(example, candidates=())) for example in chosen)
         self.calibration.write_text("".join(lines), encoding="utf-8")
 
     def train_readers(self) -> None:
@@ -145,7 +145,7 @@ class BundleBuild:
 
     def list_books(self, pattern: str) -> list[str]:
         """Names of the training books."""
-        names = [member.stem for path in self.find_inputs(f"books/{pattern}") for member in members(path)]
+        names = [member.stem for path in self.find_inputs(f"books/{pattern}") for member in find_files(path)]
         return [name for name in names if name not in LEAKED_BOOKS]
 
 

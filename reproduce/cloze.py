@@ -29,9 +29,9 @@ from asreader.cloze.books.book_maker import Maker, make_books, texts
 from asreader.cloze.books.window_questions import DOCUMENT, Recipe, questions, windows
 from asreader.cloze.making import Job
 from asreader.cloze.tagging import NAMED, NOUN, Classes, lexical
+from asreader.data.dataset import read_examples
 from asreader.data.example import GAP, Example, Sentence
-from asreader.data.reading import read
-from asreader.data.statistics import statistics
+from asreader.data.statistics import compute_statistics
 
 LISTS = ("TIMES", "ORDINALS", "MEASURES", "LISTED", "_PLACES")
 CN_KEEP = 0.74
@@ -115,7 +115,7 @@ class _lists_from_other_books:
 
 def describe_questions(examples: Iterable[Example]) -> dict[str, object]:
     """Statistics of any questions that are published or known for the official files."""
-    summary = statistics(examples)
+    summary = compute_statistics(examples)
     return {
         "questions": summary.questions,
         "document_words": round(summary.document_tokens.mean, 2),
@@ -139,7 +139,7 @@ def main(data: Path, work: Path) -> None:
     valid, official_file = next(data.glob("cbt/cbt_valid.txt*")), next(data.glob("cbt/cbtest_NE_valid*"))
     train = next(data.glob("books/cbt_train*"))
     books = [text.sentences() for text in texts([valid])]
-    official = [example for _, example in read(official_file)]
+    official = [example for _, example in read_examples(official_file)]
     located = list(locate_questions(official, books))
     for is_cross_fitted in (False, True):
         fractions = {
@@ -150,7 +150,7 @@ def main(data: Path, work: Path) -> None:
         )
     ours = [e for n, s in enumerate(books) for e in questions(str(n), s, lexical.classes(s), Recipe())]
     for name, examples in (("official", official), ("ours", ours)):
-        frequency = baselines.evaluate("maximum-frequency", iter(examples)).scores.accuracy
+        frequency = baselines.evaluate_baseline("maximum-frequency", iter(examples)).scores.accuracy
         print_row(
             "cloze-valid", questions_of=name, maximum_frequency=round(frequency, 4), **describe_questions(examples)
         )
@@ -164,7 +164,7 @@ def main(data: Path, work: Path) -> None:
             type=kind,
             keep=keep,
             seconds=seconds,
-            **describe_questions(example for _, example in read(out)),
+            **describe_questions(example for _, example in read_examples(out)),
         )
         print_row("cloze-train-published", type=kind, **PUBLISHED[kind])
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from asreader.cloze.news import article_questions, articles
 from asreader.cloze.news.articles import Article
-from asreader.data.discovery import members
+from asreader.data.discovery import find_files
 
 
 def main(path: Path, sample: int, seed: int) -> None:
-    found = [item for member in members(path) for item in articles.read(member)]
+    found = [item for member in find_files(path) for item in articles.read(member)]
     texts = [item for item in found if isinstance(item, Article)]
     if sample:
         print_sample(texts, sample, seed)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from asreader.cloze.books.cleaning import books, running_text
 from asreader.data.example import Sentence
-from asreader.data.source_file import plain_file
+from asreader.data.source_file import make_source_file
 from asreader.data.text import tokenizer
 
 OPENING = {"``": '"', "`": "'", "-LRB-": "(", "-LSB-": "[", "-LCB-": "{", "$": "$"}
@@ -111,19 +111,19 @@ def measure_round_trip(sentences: Sequence[Sentence]) -> dict[str, float]:
     """Fraction of sentences whose words are the same after joining and tokenising."""
     joins = {"of_ordinary_text": join_words, "of_words_and_spaces": " ".join}
     return {
-        name: round(sum(tokenizer.words(join(sentence)) == sentence for sentence in sentences) / len(sentences), 4)
+        name: round(sum(tokenizer.tokenize(join(sentence)) == sentence for sentence in sentences) / len(sentences), 4)
         for name, join in joins.items()
     }
 
 
 def main(cbt: Path, raw: Path, folder: Path) -> None:
-    theirs = [book.sentences for book in books(plain_file(cbt, cbt.name))]
+    theirs = [book.sentences for book in books(make_source_file(cbt, cbt.name))]
     print(json.dumps({"benchmark": "words", **measure_round_trip(list(chain.from_iterable(theirs)))}))
     for path in sorted(raw.glob("*.txt")):
         for headings in ("drop", "keep"):
             text = running_text(path.read_text(encoding="utf-8"), str(path), headings)
             for paragraphs, joined in {"flow together": text, "end sentences": text.replace("\n", "\n\n")}.items():
-                ours = tokenizer.sentences(joined)
+                ours = tokenizer.tokenize_sentences(joined)
                 setting = {"book": path.stem, "headings": headings, "paragraphs": paragraphs}
                 print(
                     json.dumps(
@@ -131,7 +131,7 @@ def main(cbt: Path, raw: Path, folder: Path) -> None:
                     )
                 )
     start = time.perf_counter()
-    all_books = chain.from_iterable(books(plain_file(path, path.name)) for path in sorted(folder.glob("*.txt")))
+    all_books = chain.from_iterable(books(make_source_file(path, path.name)) for path in sorted(folder.glob("*.txt")))
     words = sum(sum(map(len, book.sentences)) for book in all_books)
     seconds = time.perf_counter() - start
     row = {"words": words, "seconds": round(seconds, 1), "words_per_second": round(words / seconds)}

@@ -90,7 +90,7 @@ def test_a_third_party_has_one_home(library: str) -> None:
 
 def test_what_runs_without_torch_imports_no_torch() -> None:
     code = (
-        "import sys, asreader.cli, asreader.data.loading, asreader.baselines, asreader.cli.tables;"
+        "import sys, asreader.cli, asreader.data.dataset, asreader.baselines, asreader.cli.tables;"
         "sys.exit('torch' in sys.modules or 'nltk' in sys.modules or 'pyarrow' in sys.modules"
         " or 'matplotlib' in sys.modules)"
     )

@@ -97,7 +97,7 @@ def test_the_material_has_the_shape_of_the_childrens_book_test() -> None:
     assert (made.vocabulary.rows(made.store.lexicon) > 0).all()
     assert len(made.alone.words) == ALONE_WORDS
     assert (len(made.alone.question), len(made.alone.candidates)) == (QUESTION_WORDS, CANDIDATES)
-    distinct = len({word for number in range(64) for word in made.store.example(number).words})
+    distinct = len({word for number in range(64) for word in made.store.decode_example(number).words})
     assert distinct / made.store.lengths[:64].sum() > 0.106  # the share in batches of 64 of the official questions
 
 
@@ -151,7 +151,7 @@ def test_the_tables_of_performance_are_the_recorded_ones() -> None:
 def test_checks_against_the_plain_way(tmp_path: Path) -> None:
     """Here on a CPU: two other ways of the same."""
     data = tmp_path / "questions.jsonl"
-    data.write_text("".join(map(jsonl.line, stories(40, 1))), encoding="utf-8")
+    data.write_text("".join(map(jsonl.format_example, stories(40, 1))), encoding="utf-8")
     runner = CliRunner()
     assert runner.invoke(app, ["prepare", str(data), "--out", str(tmp_path / "store")]).exit_code == 0
     command = [
@@ -180,7 +180,7 @@ def test_the_plain_reader_learns_as_ours_does(tmp_path: Path, monkeypatch: pytes
     packed = plain.packed
     monkeypatch.setattr(plain, "packed", lambda *given: calls.append(1) or packed(*given))
     data = tmp_path / "questions.jsonl"
-    data.write_text("".join(map(jsonl.line, stories(40, 1))), encoding="utf-8")
+    data.write_text("".join(map(jsonl.format_example, stories(40, 1))), encoding="utf-8")
     settings = tmp_path / "settings.toml"
     settings.write_text(
         f'[data]\ntrain = "{data}"\nvalid = "{data}"\n[reader]\nembedding = 8\nhidden = 8\n'

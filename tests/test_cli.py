@@ -56,8 +56,8 @@ def cbt(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
-    (folder / "train.jsonl").write_text("".join(map(jsonl.line, stories(100, 1))))
-    (folder / "valid.jsonl").write_text("".join(map(jsonl.line, stories(20, 2))))
+    (folder / "train.jsonl").write_text("".join(map(jsonl.format_example, stories(100, 1))))
+    (folder / "valid.jsonl").write_text("".join(map(jsonl.format_example, stories(20, 2))))
     (folder / "small.toml").write_text(
         '[data]\ntrain = "train.jsonl"\nvalid = "valid.jsonl"\n[reader]\nembedding = 6\nhidden = 6\n'
         '[train]\nepochs = 1\ndevice = "cpu"\n'
@@ -90,9 +90,9 @@ def test_help_is_quick_and_names_every_command() -> None:
 
 
 def test_plugins_are_listed_one_a_line() -> None:
-    assert len(good("formats").splitlines()) == len(plugins.names("data.formats"))
+    assert len(good("formats").splitlines()) == len(plugins.list_plugins("data.formats"))
     listed = json.loads(good("readers", "--json"))
-    assert {row["name"] for row in listed} == {*plugins.names("readers"), *plugins.names("baselines")}
+    assert {row["name"] for row in listed} == {*plugins.list_plugins("readers"), *plugins.list_plugins("baselines")}
 
 
 def test_stats_has_the_fixed_fields(cbt: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_full_disk_is_said_in_one_line(cbt: Path) -> None:
 
 
 def test_several_readers_are_trained_into_folders_named_by_their_seeds(tmp_path: Path) -> None:
-    (tmp_path / "train.jsonl").write_text("".join(map(jsonl.line, stories(20, 1))))
+    (tmp_path / "train.jsonl").write_text("".join(map(jsonl.format_example, stories(20, 1))))
     (tmp_path / "small.toml").write_text(
         f'[data]\ntrain = "{tmp_path / "train.jsonl"}"\n[reader]\nembedding = 8\nhidden = 8\n'
         '[train]\nepochs = 1\nseed = 4\ndevice = "cpu"\n'

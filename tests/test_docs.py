@@ -57,7 +57,7 @@ def test_shell_of_the_readme_runs(tmp_path: Path) -> None:
     (settings,) = blocks(ROOT / "README.md", "toml")
     (tmp_path / "small.toml").write_text(settings)
     for name, count, seed in (("train", 60, 1), ("valid", 20, 2)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(count, seed))))
+        (tmp_path / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "tales.txt").write_text(
         "\n".join(" ".join(sentence) for story in stories(40, 3) for sentence in story.document)
@@ -99,7 +99,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
 def test_every_plugin_is_documented() -> None:
     for folder, page in (("data.formats", "data.md"), ("cloze.tagging", "cloze.md"), ("executors", "cloze.md")):
         text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-        for name in plugins.names(folder):
+        for name in plugins.list_plugins(folder):
             assert re.search(rf"\b{name}\b", text), f"{page} does not name {name}"
 
 

@@ -1,4 +1,4 @@
-"""The two ways in which input can be wrong: a whole command's mistake, or one bad question in a file."""
+"""What a user may see when something is wrong: a mistake in the input, a bad question in a file, or failed work."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class InputError(Exception):
-    """The user's mistake, in one line that names the file or option, the reason and what to do; exit code 2."""
+    """A mistake of the user, in one line: the file or option, the reason and what to do; exit code 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One question that could not be read: where it stands and why. Formats yield it in place of the Example."""
+    """A question that could not be read: its file, line and the reason. Formats yield it in place of the Example."""
 
     file: str
     line: int
@@ -21,5 +21,5 @@ class Fault:
         return f"{self.file}:{self.line}: {self.reason}"
 
 
-class Stopped(Exception):
-    """Work that could not go on through no fault of its input: one line, exit 1."""
+class ExecutionError(Exception):
+    """Work that failed although its input was right, in one line; exit code 1."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from asreader import plugins
 from asreader.errors import InputError
-from asreader.plugins import nearest
+from asreader.plugins import suggest_name
 
 SECTIONS = ("data", "reader", "train")
 _FORMER_NAMES = {"train.backend": "engine"}
@@ -58,7 +58,9 @@ class TrainSettings:
     validate_every: int = 0  # batches, and at the end; 0: after every epoch
     patience: int = 1  # stop after so many validations in a row without a better one
     metric: str = "accuracy"  # or "loss": what "better" means
-    engine: str = "auto"  # how steps are taken: `asreader engines`; ddp is started by torchrun, a process for each device
+    engine: str = (
+        "auto"  # how steps are taken: `asreader engines`; ddp is started by torchrun, a process for each device
+    )
     device: str = "auto"  # auto, cpu, cuda, cuda:1, mps
     precision: str = "auto"  # auto: bfloat16 on a GPU, float32 elsewhere
     checkpoint_seconds: float = 60.0
@@ -69,7 +71,7 @@ class TrainSettings:
         _one_of("train.metric", self.metric, ("accuracy", "loss"))
         _one_of("train.precision", self.precision, ("auto", "float32", "bfloat16"))
         _one_of("train.decay", self.decay, ("none", "linear", "cosine"))
-        _one_of("train.engine", self.engine, ("auto", *plugins.names("training.engines")))
+        _one_of("train.engine", self.engine, ("auto", *plugins.list_plugins("training.engines")))
         for name in ("epochs", "batch", "prefetch", "patience", "log_every"):
             _at_least(f"train.{name}", getattr(self, name), 1)
         for name in ("validate_every", "warmup"):
@@ -132,7 +134,7 @@ def parse_settings(text: str, overrides: Sequence[str] = (), *, where: str = "se
         raise InputError(f"{where}: not valid TOML: {error}") from None
     for name, keys in sections.items():
         if name not in SECTIONS or not isinstance(keys, dict):
-            raise InputError(f"{where}: unknown section [{name}]; {nearest(name, list(SECTIONS))}")
+            raise InputError(f"{where}: unknown section [{name}]; {suggest_name(name, list(SECTIONS))}")
     for override in overrides:
         section, key, value = _override(override)
         sections.setdefault(section, {})[key] = value
@@ -160,7 +162,7 @@ def _checked(section: type, name: str, keys: Mapping[str, object], where: str) -
     for key, value in keys.items():
         key = _FORMER_NAMES.get(f"{name}.{key}", key)
         if key not in defaults:
-            raise InputError(f"{where}: [{name}] has no setting {key!r}; {nearest(key, sorted(defaults))}")
+            raise InputError(f"{where}: [{name}] has no setting {key!r}; {suggest_name(key, sorted(defaults))}")
         kind = type(defaults[key])
         if kind is float and type(value) is int:
             value = float(value)

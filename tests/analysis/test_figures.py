@@ -354,7 +354,7 @@ def test_there_must_be_a_system() -> None:
 def folder(tmp_path: Path) -> Path:
     """Questions in valid.jsonl, three runs on them in runs/, the second file in another order."""
     one = made("one", Random(5), 40, 3)
-    (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.line, one.examples)))
+    (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.format_example, one.examples)))
     for run, said in enumerate(one.predictions):
         place = tmp_path / "runs" / f"seed-{run + 1}"
         predictions.write(place / "predictions" / "valid.jsonl", said if run != 1 else reversed(said))
@@ -394,7 +394,7 @@ def test_questions_without_an_answer_do_not_count(folder: Path) -> None:
     said = list(one.predictions[0])
     said[3] = Prediction(said[3].id, None, said[3].candidates, said[3].probabilities)
     predictions.write(folder / "some.jsonl", said)
-    examples = [json.loads(jsonl.line(example)) for example in one.examples]
+    examples = [json.loads(jsonl.format_example(example)) for example in one.examples]
     del examples[3]["answer"]
     (folder / "some-data.jsonl").write_text("".join(json.dumps(example) + "\n" for example in examples))
     (system,) = systems.load([Source(folder / "some.jsonl", folder / "some-data.jsonl")])

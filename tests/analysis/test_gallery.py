@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.cloze.stories.generator import stories
+from asreader.data.dataset import prepare_stores
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
-from asreader.data.loading import prepare
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Prediction
@@ -19,7 +19,7 @@ from asreader.inference.reader import Reader
 from asreader.pages import cases, gallery
 from asreader.pages.cases import Case, Wish, choose
 from asreader.pages.showing import Order, Show
-from asreader.system.markup import visible
+from asreader.system.markup import escape_controls
 
 NAMES = ("Ana", "Bo", "Cy", "Di")
 HOSTILE = "<script>alert(1)</script>"
@@ -113,8 +113,8 @@ def test_questions_are_paired_by_id_whatever_the_order() -> None:
 
 def test_a_store_and_its_data_give_the_same_questions(tmp_path: Path) -> None:
     made = list(stories(5, 3))
-    (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.line, made)))
-    prepare([tmp_path / "valid.jsonl"], tmp_path / "stores", format=None, only=None, skip_bad=False)
+    (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.format_example, made)))
+    prepare_stores([tmp_path / "valid.jsonl"], tmp_path / "stores", format=None, only=None, skip_bad=False)
     assert list(cases.questions(tmp_path / "valid.jsonl")) == made
     assert list(cases.questions(tmp_path / "stores", split="valid")) == made
 
@@ -146,9 +146,9 @@ def test_the_page_shows_every_wanted_question(reader: Reader, tmp_path: Path, pa
 
 
 def cases_store(asked: list[Example]) -> Any:
-    from asreader.data.store import encode
+    from asreader.data.store import encode_examples
 
-    return encode(asked)
+    return encode_examples(asked)
 
 
 def test_saved_predictions_are_taken_as_they_are(reader: Reader, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def hostile() -> list[Example]:
 def test_hostile_text_is_text(reader: Reader, tmp_path: Path, parsed: Any) -> None:
     page = parsed(written(reader, tmp_path / "g.html", hostile(), Wish()))
     page.check()
-    assert page.text.count(HOSTILE) > 20 and visible("\u202e\u2069evil") in page.text
+    assert page.text.count(HOSTILE) > 20 and escape_controls("\u202e\u2069evil") in page.text
     assert (tmp_path / "g.html").stat().st_size < 200_000
 
 
@@ -219,7 +219,7 @@ def test_names_come_from_the_data_and_stay_in_jsonl(tmp_path: Path) -> None:
     (tmp_path / "a.question").write_text("\n\n".join(parts))
     (example,) = cases.questions(tmp_path / "a.question")
     assert example.names == {"@entity0": "Bo", "@entity1": "Ana: B"}
-    (tmp_path / "b.jsonl").write_text(jsonl.line(example))
+    (tmp_path / "b.jsonl").write_text(jsonl.format_example(example))
     (again,) = cases.questions(tmp_path / "b.jsonl")
     assert again == example and again.names == example.names
     (tmp_path / "c.jsonl").write_text(
@@ -241,7 +241,7 @@ def test_the_command_writes_what_was_asked_for(tmp_path: Path, parsed: Any, caps
     from asreader.cli.report import Show as Shown
     from asreader.cli.report import gallery as command
 
-    (tmp_path / "q.jsonl").write_text("".join(map(jsonl.line, stories(40, 6))))
+    (tmp_path / "q.jsonl").write_text("".join(map(jsonl.format_example, stories(40, 6))))
     command(
         "bundled", tmp_path / "q.jsonl", tmp_path / "g.html", show=Shown.right, top=3, confidence="0.5:", device="cpu"
     )

@@ -16,7 +16,7 @@ from asreader.attention.layout import MARGIN, WIDTH, Drawing, drawing
 from asreader.data.example import GAP
 from asreader.errors import InputError
 from asreader.inference.answer import Answer, Choice
-from asreader.system.markup import visible
+from asreader.system.markup import escape_controls
 
 ROOT = Path(__file__).parent.parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -54,7 +54,7 @@ def test_hostile_text_is_text() -> None:
     for part in found.iter():
         assert not [name for name in part.attrib if name.startswith("on") or "href" in name]
     text = "".join(found.itertext())
-    assert visible("<script>alert") in text and "⟨RLO⟩evil" in text and "100,000 characters" in text
+    assert escape_controls("<script>alert") in text and "⟨RLO⟩evil" in text and "100,000 characters" in text
 
 
 @given(

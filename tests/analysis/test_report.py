@@ -17,9 +17,9 @@ from asreader import baselines, readers
 from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
-from asreader.data.statistics import statistics
-from asreader.data.store import encode
-from asreader.data.vocabulary import build
+from asreader.data.statistics import compute_statistics
+from asreader.data.store import encode_examples
+from asreader.data.vocabulary import build_vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.reader import Reader
@@ -45,7 +45,7 @@ SECTIONS = (
 
 def trained(folder: Path, data: Path, asked: list[Example] = EXAMPLES, seed: int = 1, hidden: int = 4) -> Run:
     """A run as training leaves it, with weights that were drawn and not learnt."""
-    words = build(encode(asked).counts(), min_count=1, unknown=10)
+    words = build_vocabulary(encode_examples(asked).count_words(), min_count=1, unknown=10)
     options = {"embedding": 4, "hidden": hidden}
     settings = Config(
         DataSettings(train=str(data), valid=str(data), unknown=10),
@@ -59,7 +59,7 @@ def trained(folder: Path, data: Path, asked: list[Example] = EXAMPLES, seed: int
     for parameter in network.parameters():
         parameter.data *= 3
     run.save_weights(network.state_dict(), {})
-    found = Reader(network, words).evaluate(encode(asked))
+    found = Reader(network, words).evaluate(encode_examples(asked))
     predictions.write(run.predictions("valid"), found.predictions)
     rows = [{"step": step, "epoch": 0, "kind": "train", "loss": 3 / step} for step in range(1, 11)]
     rows += [{"step": 5 * n, "epoch": n, "kind": "valid", "loss": 1 / n, "accuracy": n / 10} for n in (1, 2)]
@@ -70,7 +70,7 @@ def trained(folder: Path, data: Path, asked: list[Example] = EXAMPLES, seed: int
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    (folder / "stories.jsonl").write_text("".join(map(jsonl.line, EXAMPLES)))
+    (folder / "stories.jsonl").write_text("".join(map(jsonl.format_example, EXAMPLES)))
     trained(folder / "one", folder / "stories.jsonl")
     for seed in (1, 2, 3):
         trained(folder / "many" / f"seed-{seed}", folder / "stories.jsonl", seed=seed)
@@ -106,8 +106,8 @@ def test_a_run_is_told_in_full(single: str, place: Path, parsed: Any) -> None:
 def test_rules_and_statistics_are_those_of_the_data(single: str, parsed: Any) -> None:
     text = parsed(single).text
     for name in ("maximum_frequency", "uniform"):
-        assert f"{100 * baselines.evaluate(name, EXAMPLES).scores.accuracy:.1f}" in text
-    found = statistics(EXAMPLES)
+        assert f"{100 * baselines.evaluate_baseline(name, EXAMPLES).scores.accuracy:.1f}" in text
+    found = compute_statistics(EXAMPLES)
     assert f"mean document words{found.document_tokens.mean:,.2f}{found.document_tokens.mean:,.2f}" in text
     assert f"vocabulary{found.vocabulary:,}{found.vocabulary:,}" in text
 
@@ -124,7 +124,7 @@ def test_a_folder_of_runs_is_told_beside_the_paper(sweep: str, place: Path, pars
 
 def test_what_is_missing_is_said_and_the_rest_is_there(tmp_path: Path, parsed: Any) -> None:
     data = tmp_path / "stories.jsonl"
-    data.write_text("".join(map(jsonl.line, EXAMPLES)))
+    data.write_text("".join(map(jsonl.format_example, EXAMPLES)))
     run = trained(tmp_path / "run", data)
     run.environment.unlink()
     (run.folder / "weights.safetensors").unlink()
@@ -147,7 +147,7 @@ def test_what_is_missing_is_said_and_the_rest_is_there(tmp_path: Path, parsed: A
 
 def test_data_that_lie_elsewhere_are_named(tmp_path: Path, parsed: Any) -> None:
     data = tmp_path / "stories.jsonl"
-    data.write_text("".join(map(jsonl.line, EXAMPLES)))
+    data.write_text("".join(map(jsonl.format_example, EXAMPLES)))
     run = trained(tmp_path / "run", data)
     moved = data.rename(tmp_path / "moved here.jsonl")
     page = parsed(report.report(run.folder, tmp_path / "r.html", data=moved))
@@ -172,7 +172,7 @@ def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, parsed: Any
     folder = tmp_path / "<img src=x onerror=alert(1)>\u202e &amp;"
     folder.mkdir()
     data = folder / "valid<b>\u202e.jsonl"
-    data.write_text("".join(map(jsonl.line, asked)))
+    data.write_text("".join(map(jsonl.format_example, asked)))
     run = trained(folder / "<script>run", data, asked)
     settings = run.config()
     run.save_config(replace(settings, train=replace(settings.train, teacher=f"</pre>{HOSTILE * 9}")))
@@ -191,7 +191,7 @@ def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, parsed: Any
 
 def test_a_setting_of_any_name_is_text(tmp_path: Path, parsed: Any) -> None:
     data = tmp_path / "stories.jsonl"
-    data.write_text("".join(map(jsonl.line, EXAMPLES)))
+    data.write_text("".join(map(jsonl.format_example, EXAMPLES)))
     run = trained(tmp_path / "run", data)
     file = run.folder / "config.toml"
     file.write_text(file.read_text().replace("[reader]", f'[reader]\n"</code>{HOSTILE}" = 1'))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.data.example import Example
-from asreader.data.statistics import statistics
+from asreader.data.statistics import compute_statistics
 from asreader.evaluation.breakdowns import slices
 from asreader.evaluation.breakdowns.slices import NOWHERE
 from asreader.evaluation.metrics import wilson
@@ -72,7 +72,7 @@ def test_places_by_frequency_are_those_of_the_statistics(asked: list[Example]) -
     weights = slices.rank_weights(slices.questions("made", known))
     ranked = sum(bool((example.answer or "").strip()) for example in known)
     assert weights.sum(axis=1).tolist() == pytest.approx(
-        [share * max(ranked, 1) for share in statistics(known).answer_ranks]
+        [share * max(ranked, 1) for share in compute_statistics(known).answer_ranks]
     )
 
 

@@ -77,7 +77,7 @@ def asked(names: tuple[str, ...], count: int = 40) -> list[Example]:
 def folder(tmp_path: Path) -> Path:
     """questions.jsonl, and predictions on them in runs/seed-1, runs/seed-2 and alone.jsonl."""
     examples = asked(("Ada", "Bo", "lamp", "1907", "oil"))
-    (tmp_path / "questions.jsonl").write_text("".join(map(jsonl.line, examples)))
+    (tmp_path / "questions.jsonl").write_text("".join(map(jsonl.format_example, examples)))
     for seed in (1, 2):
         predictions.write(tmp_path / "runs" / f"seed-{seed}" / "predictions" / "valid.jsonl", said(examples, seed))
     predictions.write(tmp_path / "alone.jsonl", said(examples, 3))
@@ -282,7 +282,7 @@ def test_any_number_of_systems_is_drawn(count: int, tmp_path: Path) -> None:
 
 def test_one_question_is_enough(tmp_path: Path) -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 1)
-    (tmp_path / "one.jsonl").write_text("".join(map(jsonl.line, examples)))
+    (tmp_path / "one.jsonl").write_text("".join(map(jsonl.format_example, examples)))
     predictions.write(tmp_path / "said.jsonl", said(examples, 1))
     made = export.analyse([Source(tmp_path / "said.jsonl", tmp_path / "one.jsonl")], tmp_path / "out")
     assert {"accuracy-by-length", "calibration", "lengths"} <= {figure.name for figure in made.figures}
@@ -291,7 +291,7 @@ def test_one_question_is_enough(tmp_path: Path) -> None:
 def test_data_without_answers_are_refused(tmp_path: Path) -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 3)
     bare = [Example(one.id, one.document, one.question, one.candidates) for one in examples]
-    (tmp_path / "data.jsonl").write_text("".join(map(jsonl.line, bare)))
+    (tmp_path / "data.jsonl").write_text("".join(map(jsonl.format_example, bare)))
     predictions.write(tmp_path / "said.jsonl", said(bare, 1))
     with pytest.raises(InputError, match="no question has a known answer"):
         export.analyse([Source(tmp_path / "said.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")

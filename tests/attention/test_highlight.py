@@ -11,7 +11,7 @@ from rich.console import Console
 from asreader.attention import highlight, shades
 from asreader.data.example import GAP
 from asreader.inference.answer import Answer, Choice
-from asreader.system.markup import shortened, visible
+from asreader.system.markup import escape_controls, shorten_word
 
 OURS = set(
     "div p span strong b bdi mark sup table caption tr th td a svg title line text rect figure figcaption".split()
@@ -94,7 +94,7 @@ def shown(answer: Answer, **options: object) -> str:
 def test_hostile_text_is_text_wherever_it_stands(whole: object) -> None:
     found = Page(whole(asked(expected=HOSTILE[3])))  # type: ignore[operator]
     for word in HOSTILE:
-        assert visible(shortened(word)) in found.text
+        assert escape_controls(shorten_word(word)) in found.text
     assert len(found.ids) == len(set(found.ids))
     assert {link.removeprefix("#") for link in found.links} <= set(found.ids)
 

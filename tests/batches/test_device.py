@@ -15,8 +15,8 @@ from asreader.batches.device import NOBODY, ReadersBatch, Resident, Unfit, dealt
 from asreader.batches.host import Batch, Batcher
 from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
-from asreader.data.store import Store, encode
-from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, PADDING_ROW, Vocabulary, build
+from asreader.data.store import Store, encode_examples
+from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, PADDING_ROW, Vocabulary, build_vocabulary
 
 CPU = torch.device("cpu")
 WORDS = Vocabulary(("the", "gave", "to", "apple"), unknown=3, entities=4)
@@ -73,7 +73,7 @@ QUESTION_AT = st.sampled_from(["apart", "before", "after", "around"])
 
 @given(st.lists(examples(), min_size=1, max_size=7), st.integers(0, 99), QUESTION_AT)
 def test_gathered_batches_are_those_of_the_batcher(questions: list[Example], seed: int, at: str) -> None:
-    store = encode(questions)
+    store = encode_examples(questions)
     batcher, data = Batcher(store, WORDS, question_at=at), resident(store, WORDS, device=CPU, question_at=at)
     numbers = np.random.default_rng(seed).integers(0, len(questions), (2, 3))
     tables = np.stack([dealt(WORDS, np.random.default_rng([seed, reader])) for reader in range(2)])
@@ -90,7 +90,7 @@ def test_gathered_batches_are_those_of_the_batcher(questions: list[Example], see
 
 @given(st.lists(examples(), min_size=4, max_size=7), st.integers(1, 3))
 def test_a_chunk_at_a_time_is_the_same_as_all_at_once(questions: list[Example], size: int) -> None:
-    store = encode(questions)
+    store = encode_examples(questions)
     whole = resident(store, WORDS, device=CPU)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(residents, "_CHUNK", size)
@@ -103,7 +103,7 @@ def test_a_chunk_at_a_time_is_the_same_as_all_at_once(questions: list[Example], 
 
 def test_places_that_a_short_batch_leaves_empty_do_not_count() -> None:
     question = Example("x", (("Ana", "gave", "Bo"),), ("Bo", GAP), ("Ana", "Bo"), "Ana")
-    data = resident(encode([question] * 3), WORDS, device=CPU)
+    data = resident(encode_examples([question] * 3), WORDS, device=CPU)
     batch = gathered(data, np.array([[0, 1, 2], [0, 0, 0]]), [3, 1], None)
     assert batch.counted.tolist() == [[True] * 3, [True, False, False]]
     assert batch.answer_at[1, 2, :4].tolist() == [True, True, True, False]  # no sum is empty
@@ -118,7 +118,7 @@ def test_dealt_rows_are_those_of_the_whole_table(vocabulary: Vocabulary) -> None
 
 
 def phrases(*candidates: str) -> Store:
-    return encode([Example("here", (("New", "York", "and", "York"),), (GAP,), candidates, candidates[0])])
+    return encode_examples([Example("here", (("New", "York", "and", "York"),), (GAP,), candidates, candidates[0])])
 
 
 def test_candidates_of_several_words_are_held_unless_they_share_a_word() -> None:
@@ -140,7 +140,7 @@ def of_single_words(example: Example) -> Example:
 
 @given(st.lists(examples(), min_size=1, max_size=7), st.integers(0, 99), st.sampled_from([0.3, 0.9]))
 def test_strange_candidates_are_those_of_the_batcher(questions: list[Example], seed: int, share: float) -> None:
-    store = encode(list(map(of_single_words, questions)))
+    store = encode_examples(list(map(of_single_words, questions)))
     batcher, data = Batcher(store, WORDS, anonymise=share), resident(store, WORDS, device=CPU, anonymise=share)
     numbers = np.random.default_rng(seed).integers(0, len(questions), (2, 3))
     tables, keys = [], []
@@ -160,8 +160,8 @@ def test_there_is_room_for_the_distinct_words_of_every_batch(monkeypatch: pytest
     """With so few frequent words that the others have to be counted, and a step that rounds nothing away."""
     monkeypatch.setattr("asreader.batches.unique_bound.FREQUENT", 12)
     monkeypatch.setattr("asreader.batches.device.WORDS_STEP", 1)
-    store = encode([*stories(40, 3)])
-    words = build(store.counts(), min_count=2, unknown=5)
+    store = encode_examples([*stories(40, 3)])
+    words = build_vocabulary(store.count_words(), min_count=2, unknown=5)
     data = resident(store, words, device=torch.device("cpu"), question_at=at)
     random = np.random.default_rng(1)
     for _ in range(20):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from asreader.batches.document import Document
 from asreader.batches.host import Batch, Batcher, Mentions, Words
 from asreader.data.example import GAP, Example
-from asreader.data.store import encode
+from asreader.data.store import encode_examples
 from asreader.data.vocabulary import Vocabulary
 
 WORDS = Vocabulary(("the", "gave", "to", "apple"), unknown=3, entities=4)
@@ -49,7 +49,7 @@ def test_every_question_is_the_batch_that_a_store_would_give(
         example = Example("", sentences, question, candidates)
         assume(example.choices)
         found = document.asked(question, candidates)
-        assert flat(found.batch) == flat(Batcher(encode([example]), WORDS, question_at=at).batch([0]))
+        assert flat(found.batch) == flat(Batcher(encode_examples([example]), WORDS, question_at=at).batch([0]))
         assert found.choices.words == example.choices
         assert found.stop - found.start == len(example.words)
         pairs = [(c, p + found.start) for c, places in enumerate(found.choices.places) for p in places]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from asreader.batches.host import Batch, Batcher, plan
 from asreader.data.example import GAP, Example
-from asreader.data.store import encode
+from asreader.data.store import encode_examples
 from asreader.data.vocabulary import SEPARATOR_ROW, Vocabulary
 
 WORDS = Vocabulary(("the", "gave", "to", "apple"), unknown=3, entities=4)
@@ -49,13 +49,13 @@ def slowly(example: Example) -> set[tuple[int, int]]:
 
 @given(st.lists(examples(), min_size=1, max_size=4))
 def test_mentions_are_where_a_slow_look_finds_them(questions: list[Example]) -> None:
-    batch = Batcher(encode(questions), WORDS).batch(range(len(questions)))
+    batch = Batcher(encode_examples(questions), WORDS).batch(range(len(questions)))
     assert mentioned(batch) == {(row, *pair) for row, example in enumerate(questions) for pair in slowly(example)}
 
 
 @given(st.lists(examples(), min_size=1, max_size=4), st.sampled_from(["before", "after", "around"]))
 def test_a_question_beside_the_document_moves_mentions_and_gets_no_attention(questions: list[Example], at: str) -> None:
-    batch = Batcher(encode(questions), WORDS, question_at=at).batch(range(len(questions)))
+    batch = Batcher(encode_examples(questions), WORDS, question_at=at).batch(range(len(questions)))
     start = [len(example.question) + 1 if at != "after" else 0 for example in questions]
     slow = {(row, c, p + start[row]) for row, example in enumerate(questions) for c, p in slowly(example)}
     assert mentioned(batch) == slow
@@ -70,7 +70,7 @@ def test_a_question_beside_the_document_moves_mentions_and_gets_no_attention(que
 
 def test_unknown_words_stay_apart_and_are_the_same_word_everywhere() -> None:
     example = Example("x", (("Ana", "gave", "Bo", "the", "apple"),), ("Bo", "thanked", GAP), ("Ana", "Bo", "Cy"), "Ana")
-    batch = Batcher(encode([example]), WORDS).batch([0])
+    batch = Batcher(encode_examples([example]), WORDS).batch([0])
     ana, _, bo, *_ = batch.document.rows[0].tolist()
     assert ana != bo
     assert {ana, bo} <= set(WORDS.unknown_rows)
@@ -81,7 +81,7 @@ def test_unknown_words_stay_apart_and_are_the_same_word_everywhere() -> None:
 
 def test_more_unknown_words_than_vectors_still_have_their_own_mentions() -> None:
     words = tuple(f"name{n}" for n in range(10))
-    batch = Batcher(encode([Example("x", (words,), (GAP,), words)]), WORDS).batch([0])
+    batch = Batcher(encode_examples([Example("x", (words,), (GAP,), words)]), WORDS).batch([0])
     assert set(batch.document.rows[0].tolist()) == set(WORDS.unknown_rows)
     assert mentioned(batch) == {(0, n, n) for n in range(10)}
 
@@ -89,7 +89,7 @@ def test_more_unknown_words_than_vectors_still_have_their_own_mentions() -> None
 def test_eligible_leaves_out_copies_and_empty_candidates() -> None:
     example = Example("x", (("Ana", "gave"),), (GAP,), ("Ana", "", "Ana", "gave"))
     other = Example("y", (("Ana",),), (GAP,), ("Ana",))
-    batch = Batcher(encode([example, other]), WORDS).batch([0, 1])
+    batch = Batcher(encode_examples([example, other]), WORDS).batch([0, 1])
     assert batch.eligible.tolist() == [[True, False, False, True], [True, False, False, False]]
 
 
@@ -99,14 +99,14 @@ def test_answers_that_cannot_be_chosen_are_minus_one() -> None:
         Example("not a candidate", (("Ana", "gave"),), (GAP,), (), "Bo"),
         Example("a candidate, not in the document", (("Ana", "gave"),), (GAP,), ("Ana", "Bo"), "Bo"),
     ]
-    store = encode(questions)
+    store = encode_examples(questions)
     assert Batcher(store, WORDS).batch([0, 1, 2]).answers.tolist() == [-1, -1, 1]
     assert store.answerable.tolist() == [0, 0, 0]
 
 
 def test_redrawing_permutes_only_the_anonymous_rows() -> None:
     example = Example("x", (("Ana", "gave", "@entity1", "the", "Bo", "@entity7"),), ("the", GAP), ("Ana", "the"))
-    batcher = Batcher(encode([example]), WORDS)
+    batcher = Batcher(encode_examples([example]), WORDS)
     plain = batcher.batch([0])
     drawn = [batcher.batch([0], np.random.default_rng(seed)) for seed in range(50)]
     rows = np.array([batch.document.rows[0].tolist() for batch in drawn])
@@ -128,7 +128,7 @@ def test_strange_candidates_are_met_as_unknown_words_of_their_own() -> None:
     """Everywhere in their example, each for itself, in the wanted share of the draws; other words stay who they are."""
     document = (("the", "apple", "gave", "Ana", "to", "the", "to"),)
     example = Example("x", document, ("apple", "gave", GAP), ("the", "apple", "Ana", "the"), "the")
-    batcher = Batcher(encode([example] * 4), replace(WORDS, unknown=9), anonymise=0.3)
+    batcher = Batcher(encode_examples([example] * 4), replace(WORDS, unknown=9), anonymise=0.3)
     known = batcher.batch([0])
     drawn = [batcher.batch([number], np.random.default_rng(seed)) for seed in range(500) for number in range(4)]
     rows = np.array([batch.document.rows[0].tolist() for batch in drawn])

@@ -64,7 +64,7 @@ def leftovers(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {"asked", "out.txt"}
 
 
-@pytest.mark.parametrize("executor", plugins.names("executors"))
+@pytest.mark.parametrize("executor", plugins.list_plugins("executors"))
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_output_is_the_same_however_it_is_made(tmp_path: Path, executor: str, workers: int) -> None:
     summary = made(tmp_path, executor, workers)

@@ -1,4 +1,4 @@
-"""What every baseline promises, whichever it is."""
+"""The contract that every baseline fulfils."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from asreader import baselines, plugins
 from asreader.data.example import GAP, Example
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 from asreader.evaluation.predictions import real
 
-NAMES = plugins.names("baselines")
+NAMES = plugins.list_plugins("baselines")
 every_baseline = pytest.mark.parametrize("name", NAMES)
 WORD = st.sampled_from(["Ann", "Bob", "Cid", "saw", "hit", "the", ".", ","])
 SENTENCE = st.lists(WORD, max_size=8).map(tuple)
@@ -25,83 +25,81 @@ CANDIDATE = st.sampled_from(["Ann", "Bob", "Cid", "the", "Zoe", "Ann saw", "Bob 
 
 @st.composite
 def examples(draw: st.DrawFn) -> Example:
-    """Small stories with everything that data may hold: copies, empty and absent candidates, none at all, no gap."""
+    """Small questions with all that data may contain: repeated, empty and missing candidates, none at all, no gap."""
     document = (draw(SENTENCE), (draw(WORD),), draw(SENTENCE))
     question = tuple(draw(st.lists(WORD | st.just(GAP), min_size=1, max_size=8)))
     return Example("q", document, question, tuple(draw(st.lists(CANDIDATE, max_size=6))), draw(st.none() | CANDIDATE))
 
 
-def weights(name: str, example: Example) -> list[float]:
-    return list(plugins.load("baselines", name).scores(example))
+def compute_weights(name: str, example: Example) -> list[float]:
+    return list(plugins.load_plugin("baselines", name).score_candidates(example))
 
 
-def test_those_of_the_command_line_are_here() -> None:
+def test_the_documented_baselines_exist() -> None:
     assert {"maximum_frequency", "exclusive_frequency", "word_distance", "uniform"} <= set(NAMES)
 
 
 @every_baseline
-def test_says_what_it_does(name: str) -> None:
-    assert plugins.load("baselines", name).__doc__
+def test_has_a_docstring(name: str) -> None:
+    assert plugins.load_plugin("baselines", name).__doc__
 
 
 @every_baseline
 @given(example=examples())
 def test_one_weight_for_each_choice(name: str, example: Example) -> None:
-    found = weights(name, example)
+    found = compute_weights(name, example)
     assert len(found) == len(example.choices)
     assert all(math.isfinite(weight) and weight >= 0 for weight in found)
 
 
 @every_baseline
 @given(example=examples())
-def test_a_candidate_that_is_not_in_the_document_weighs_nothing(name: str, example: Example) -> None:
-    for candidate, weight in zip(example.choices, weights(name, example), strict=True):
-        assert weight == 0 or occurrences(example.words, candidate)
+def test_a_candidate_that_is_not_in_the_document_has_weight_0(name: str, example: Example) -> None:
+    for candidate, weight in zip(example.choices, compute_weights(name, example), strict=True):
+        assert weight == 0 or find_occurrences(example.words, candidate)
 
 
 @every_baseline
 @given(example=examples(), random=st.randoms())
 def test_permuting_candidates_permutes_weights(name: str, example: Example, random: Random) -> None:
-    pairs = list(zip(example.choices, weights(name, example), strict=True))
+    pairs = list(zip(example.choices, compute_weights(name, example), strict=True))
     random.shuffle(pairs)
     permuted = replace(example, candidates=tuple(candidate for candidate, _ in pairs))
-    assert weights(name, permuted) == [weight for _, weight in pairs]
+    assert compute_weights(name, permuted) == [weight for _, weight in pairs]
 
 
 @every_baseline
 @given(example=examples(), answer=st.none() | CANDIDATE)
-def test_the_answer_is_never_looked_at(name: str, example: Example, answer: str | None) -> None:
-    assert weights(name, replace(example, answer=answer)) == weights(name, example)
+def test_the_answer_is_not_used(name: str, example: Example, answer: str | None) -> None:
+    assert compute_weights(name, replace(example, answer=answer)) == compute_weights(name, example)
 
 
 @every_baseline
 @given(example=examples())
 def test_renaming_words_consistently_changes_nothing(name: str, example: Example) -> None:
-    # Without candidates `choices` proposes words that hold a letter, which renaming may add.
+    # Without candidates `choices` proposes words that contain a letter, which renaming may add.
     assume(example.choices)
 
-    def renamed(text: str) -> str:
+    def rename(text: str) -> str:
         return " ".join(word if word == GAP else f"{word}x" for word in text.split())
 
     other = Example(
         example.id,
-        tuple(tuple(map(renamed, sentence)) for sentence in example.document),
-        tuple(map(renamed, example.question)),
-        tuple(map(renamed, example.choices)),
+        tuple(tuple(map(rename, sentence)) for sentence in example.document),
+        tuple(map(rename, example.question)),
+        tuple(map(rename, example.choices)),
     )
-    assert weights(name, other) == weights(name, example)
+    assert compute_weights(name, other) == compute_weights(name, example)
 
 
 @every_baseline
 @given(example=examples())
-def test_probabilities_are_shares_of_the_real_candidates_and_keep_the_order_of_the_weights(
-    name: str, example: Example
-) -> None:
-    (found,) = baselines.predict(name.replace("_", "-"), [example])
+def test_probabilities_are_normalized_and_keep_the_order_of_the_weights(name: str, example: Example) -> None:
+    (found,) = baselines.predict_answers(name.replace("_", "-"), [example])
     counted = real(example.choices)
     assert (found.id, found.answer, found.candidates) == (example.id, example.answer, example.choices)
     assert found.probabilities.sum() == pytest.approx(1.0 if counted.any() else 0.0, abs=1e-6)
     assert not found.probabilities[~counted].any()
-    ranks_of_weights = np.unique(np.array(weights(name, example))[counted], return_inverse=True)[1]
-    ranks_of_shares = np.unique(found.probabilities[counted], return_inverse=True)[1]
-    assert ranks_of_shares.tolist() == ranks_of_weights.tolist()
+    ranks_of_weights = np.unique(np.array(compute_weights(name, example))[counted], return_inverse=True)[1]
+    ranks_of_probabilities = np.unique(found.probabilities[counted], return_inverse=True)[1]
+    assert ranks_of_probabilities.tolist() == ranks_of_weights.tolist()

@@ -1,4 +1,4 @@
-"""What every format must do: claim its own files alone, read them wherever they lie, and never break."""
+"""The contract of every format: claim only its own files, read them from any container, never crash."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader import plugins
-from asreader.data.example import Example, problem
+from asreader.data.dataset import ReadReport, read_examples
+from asreader.data.example import Example, find_problem
 from asreader.data.formats import cbt
-from asreader.data.reading import Report, read
-from asreader.data.source_file import Member
+from asreader.data.source_file import make_memory_file, make_source_file
 from asreader.errors import InputError
 
 arrow, parquet_files = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -86,19 +86,18 @@ EVERY = pytest.mark.parametrize(("name", "file"), CASES)
 
 
 def test_every_format_has_a_sample() -> None:
-    assert sorted(SAMPLES) == plugins.names("data.formats")
+    assert sorted(SAMPLES) == plugins.list_plugins("data.formats")
 
 
 @EVERY
 def test_a_sample_is_claimed_by_its_format_alone(tmp_path: Path, name: str, file: str) -> None:
     (tmp_path / file).write_bytes(SAMPLES[name][file])
-    member = Member(file, file, lambda: (tmp_path / file).open("rb"), lambda other: None)
-    head = member.head()
-    assert [other for other in SAMPLES if plugins.load("data.formats", other).detect(file, head)] == [name]
+    head = make_source_file(tmp_path / file, file).read_head()
+    assert [other for other in SAMPLES if plugins.load_plugin("data.formats", other).detect(file, head)] == [name]
 
 
 @EVERY
-def test_it_reads_the_same_wherever_it_lies(tmp_path: Path, name: str, file: str) -> None:
+def test_every_container_gives_the_same_examples(tmp_path: Path, name: str, file: str) -> None:
     data = SAMPLES[name][file]
     plain = tmp_path / "plain" / file
     plain.parent.mkdir()
@@ -109,11 +108,11 @@ def test_it_reads_the_same_wherever_it_lies(tmp_path: Path, name: str, file: str
         archive.add(plain, f"inner/{file}")
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as zip_file:
         zip_file.write(plain, f"inner/{file}")
-    expected = list(read(plain))
-    assert expected == list(read(plain, format=name))
-    for place in ("plain", f"{file}.gz", f"{file}.xz", "a.tgz", "a.zip"):
-        assert list(read(tmp_path / place)) == expected
-    check([example for _, example in expected])
+    expected = list(read_examples(plain))
+    assert expected == list(read_examples(plain, format=name))
+    for container in ("plain", f"{file}.gz", f"{file}.xz", "a.tgz", "a.zip"):
+        assert list(read_examples(tmp_path / container)) == expected
+    check_examples([example for _, example in expected])
 
 
 @EVERY
@@ -122,20 +121,20 @@ def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path, 
     if file.endswith(".parquet"):
         return
     (tmp_path / file).write_bytes(data)
-    expected = list(read(tmp_path / file))
+    expected = list(read_examples(tmp_path / file))
     (tmp_path / file).write_bytes(b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n"))
-    assert list(read(tmp_path / file)) == expected
+    assert list(read_examples(tmp_path / file)) == expected
 
 
 @EVERY
-def test_a_file_cut_short_gives_questions_faults_or_one_clear_line(tmp_path: Path, name: str, file: str) -> None:
+def test_a_truncated_file_gives_questions_faults_or_a_one_line_error(tmp_path: Path, name: str, file: str) -> None:
     data = SAMPLES[name][file]
     for part in range(20):
         cut = data[: len(data) * part // 20]
         for suffix, packed in (("", cut), (".gz", gzip.compress(data)[: len(data) * part // 20])):
             (tmp_path / (file + suffix)).write_bytes(packed)
-            survives(tmp_path / (file + suffix), None)
-            survives(tmp_path / (file + suffix), name)
+            check_readable(tmp_path / (file + suffix), None)
+            check_readable(tmp_path / (file + suffix), name)
             (tmp_path / (file + suffix)).unlink()
 
 
@@ -155,32 +154,31 @@ LINE = st.one_of(
 
 @pytest.mark.parametrize("name", SAMPLES)
 @given(lines=st.lists(LINE, max_size=12))
-def test_garbage_breaks_no_format(name: str, lines: list[str]) -> None:
-    module = plugins.load("data.formats", name)
+def test_garbage_gives_faults_or_an_input_error(name: str, lines: list[str]) -> None:
+    module = plugins.load_plugin("data.formats", name)
     data = "\n".join(lines).encode("utf-8", "replace")
     for file in SAMPLES[name]:
-        member = Member(file, file, lambda: io.BufferedReader(io.BytesIO(data)), lambda other: None)
-        module.detect(file, member.head())
+        source = make_memory_file(file, file, data)
+        module.detect(file, source.read_head())
         try:
-            items = list(module.read(member))
+            items = list(module.read(source))
         except InputError:
             continue
         assert all(isinstance(item, Example) or item.line >= 1 for item in items)
-        check([item for item in items if isinstance(item, Example)])
+        check_examples([item for item in items if isinstance(item, Example)])
 
 
 @pytest.mark.parametrize("name", ["cbt", "jsonl"])
 @given(data=st.data())
-def test_what_is_written_reads_back(name: str, data: st.DataObject) -> None:
-    module = plugins.load("data.formats", name)
+def test_a_formatted_example_is_read_back(name: str, data: st.DataObject) -> None:
+    module = plugins.load_plugin("data.formats", name)
     example = data.draw(examples())
     try:
-        text: str = module.line(example)
+        text: str = module.format_example(example)
     except InputError as error:
         assert module is cbt and "JSONL" in str(error)
         return
-    member = Member("a.txt", "a.txt", lambda: io.BufferedReader(io.BytesIO(text.encode())), lambda other: None)
-    (back,) = module.read(member)
+    (back,) = module.read(make_memory_file("a.txt", "a.txt", text.encode()))
     assert (back.document, back.question, back.candidates, back.answer) == (
         example.document,
         example.question,
@@ -203,16 +201,16 @@ def examples(draw: st.DrawFn) -> Example:
     return Example(draw(word), document, question, candidates, answer)
 
 
-def check(found: list[Example]) -> None:
-    """Laws of an Example: no fault of its own, words without white space, ids that differ."""
+def check_examples(found: list[Example]) -> None:
+    """Every Example is valid, words have no white space, ids are unique."""
     for example in found:
-        assert problem(example) is None
+        assert find_problem(example) is None
         assert all(word.split() == [word] for sentence in (*example.document, example.question) for word in sentence)
     assert len({example.id for example in found}) == len(found)
 
 
-def survives(path: Path, name: str | None) -> None:
+def check_readable(path: Path, name: str | None) -> None:
     try:
-        check([example for _, example in read(path, format=name, skip_bad=True, report=Report())])
+        check_examples([example for _, example in read_examples(path, format=name, skip_bad=True, report=ReadReport())])
     except InputError as error:
         assert "\n" not in str(error) and path.name in str(error)

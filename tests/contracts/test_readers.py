@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from asreader import plugins, readers
 from asreader.batches.host import Batch, Batcher
 from asreader.data.example import GAP, Example
-from asreader.data.store import encode
+from asreader.data.store import encode_examples
 from asreader.data.vocabulary import Vocabulary
 from asreader.readers import Reading
 
 VOCABULARY = Vocabulary(("the", "gave", "to", "apple", "."), unknown=5, entities=6)
 PLAIN = ["the", "gave", "to", "apple", "."]
 ENTITIES = [f"@entity{n}" for n in range(12)]
-NAMES = pytest.mark.parametrize("name", plugins.names("readers"))
+NAMES = pytest.mark.parametrize("name", plugins.list_plugins("readers"))
 
 
 @st.composite
@@ -41,7 +41,7 @@ def network(name: str, dtype: torch.dtype = torch.float64) -> torch.nn.Module:
 
 
 def reading(name: str, questions: list[Example], vocabulary: Vocabulary = VOCABULARY) -> Reading:
-    batch = Batcher(encode(questions), vocabulary).batch(range(len(questions)))
+    batch = Batcher(encode_examples(questions), vocabulary).batch(range(len(questions)))
     return read(network(name), batch)
 
 
@@ -122,7 +122,7 @@ def test_gradients_agree_with_finite_differences(name: str) -> None:
         ),
         Example("y", (("the", "apple"),), (GAP, "."), ("apple", "the", "Cy"), "the"),
     ]
-    batch = Batcher(encode(questions), VOCABULARY).batch([0, 1])
+    batch = Batcher(encode_examples(questions), VOCABULARY).batch([0, 1])
     built = network(name)
     names, values = zip(*built.named_parameters(), strict=True)
 

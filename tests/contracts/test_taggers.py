@@ -43,7 +43,7 @@ def tagger(name: str, spacy_model: Path) -> tagging.Tagger:
     return tagging.load(f"spacy:{spacy_model}" if name == "spacy" else name)
 
 
-@pytest.mark.parametrize("name", plugins.names("cloze.tagging"))
+@pytest.mark.parametrize("name", plugins.list_plugins("cloze.tagging"))
 def test_a_class_for_every_word(name: str, spacy_model: Path) -> None:
     found = tagger(name, spacy_model)(BOOK)
     assert [len(classes) for classes in found] == [len(sentence) for sentence in BOOK]
@@ -51,7 +51,7 @@ def test_a_class_for_every_word(name: str, spacy_model: Path) -> None:
     assert not tagger(name, spacy_model)([])
 
 
-@pytest.mark.parametrize("name", plugins.names("cloze.tagging"))
+@pytest.mark.parametrize("name", plugins.list_plugins("cloze.tagging"))
 def test_says_the_same_again(name: str, spacy_model: Path) -> None:
     assert tagger(name, spacy_model)(BOOK) == tagger(name, spacy_model)(BOOK)
 

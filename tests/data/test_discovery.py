@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.data import archives
-from asreader.data import source_file as member_module
-from asreader.data.discovery import members, split
-from asreader.data.source_file import Member, records
+from asreader.data import archives, source_file
+from asreader.data.discovery import detect_split, find_files
+from asreader.data.source_file import SourceFile, make_memory_file, split_records
 from asreader.errors import InputError
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -52,16 +51,16 @@ def folder(path: Path, files: dict[str, bytes]) -> Path:
     return path
 
 
-def in_memory(data: bytes) -> Member:
-    return Member("memory", "memory", lambda: io.BufferedReader(io.BytesIO(data)), lambda name: None)
+def in_memory(data: bytes) -> SourceFile:
+    return make_memory_file("memory", "memory", data)
 
 
 def texts(path: Path, only: str | None = None) -> dict[str, list[str]]:
-    return {member.name: list(member.lines()) for member in members(path, only)}
+    return {file.name: list(file.read_lines()) for file in find_files(path, only)}
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_a_file_is_unpacked_and_loses_the_suffix(tmp_path: Path, suffix: str) -> None:
+def test_a_file_is_decompressed_and_loses_the_suffix(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.txt{suffix}"
     path.write_bytes(PACKERS[suffix](b"one\ntwo"))
     assert texts(path) == {"a.txt": ["one", "two"]}
@@ -86,16 +85,16 @@ def test_content_decides_over_the_suffix(tmp_path: Path) -> None:
     ],
     ids=["folder", "zip", "tar", "tgz", "tar.xz", "tar.bz2"],
 )
-def test_every_container_gives_the_same(
+def test_every_container_gives_the_same_files(
     tmp_path: Path, make: Callable[[Path, dict[str, bytes]], Path], suffix: str
 ) -> None:
     path = make(tmp_path, {name + suffix: PACKERS[suffix](data) for name, data in FILES.items()})
     assert texts(path) == {"train/a.txt": ["one", "two"], "valid/b.txt": ["drei"]}
     assert list(texts(path, "*.txt" + suffix)) == ["train/a.txt", "valid/b.txt"]
     assert list(texts(path, "b.txt")) == list(texts(path, "valid/*")) == ["valid/b.txt"]
-    first = next(members(path))
+    first = next(find_files(path))
     assert first.where.startswith(str(path)) and first.where.endswith("train/a.txt" + suffix)
-    assert (first.head(5), list(first.lines()), first.head(), list(first.lines())) == (
+    assert (first.read_head(5), list(first.read_lines()), first.read_head(), list(first.read_lines())) == (
         "one\nt",
         ["one", "two"],
         "one\ntwo\n",
@@ -104,23 +103,23 @@ def test_every_container_gives_the_same(
 
 
 @pytest.mark.parametrize("make", [zipped, tar], ids=["zip", "tar"])
-def test_members_can_be_read_after_the_archive_has_passed(
+def test_files_can_be_read_after_the_archive_was_streamed(
     tmp_path: Path, make: Callable[[Path, dict[str, bytes]], Path]
 ) -> None:
     large = b"".join(b"%d\n" % number for number in range(500_000))
     path = make(tmp_path / ("a.zip" if make is zipped else "a.tgz"), {"large.txt": large, "small.txt": b"x\n"})
-    kept = list(members(path))
+    files = list(find_files(path))
     for _ in range(2):
-        assert [member.head(4) for member in kept] == ["0\n1\n", "x\n"]
-        assert [sum(1 for _ in member.lines()) for member in kept] == [500_000, 1]
-    for member in members(path):  # while it passes: a look, a broken-off reading, two readings at once
-        assert member.head(1) in "0x"
-        assert next(member.lines()) in "0x"
-        with member.open() as first, member.open() as second:
-            assert first.read() == second.read() == (large if member.name == "large.txt" else b"x\n")
+        assert [file.read_head(4) for file in files] == ["0\n1\n", "x\n"]
+        assert [sum(1 for _ in file.read_lines()) for file in files] == [500_000, 1]
+    for file in find_files(path):  # while it is streamed: a look, an interrupted reading, two readings at once
+        assert file.read_head(1) in "0x"
+        assert next(file.read_lines()) in "0x"
+        with file.open() as first, file.open() as second:
+            assert first.read() == second.read() == (large if file.name == "large.txt" else b"x\n")
 
 
-def test_hidden_files_links_and_devices_are_passed_over(tmp_path: Path) -> None:
+def test_hidden_files_links_and_devices_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "a.tar"
     with tarfile.open(path, "w") as archive:
         for name, kind in {
@@ -146,12 +145,12 @@ def test_hidden_files_links_and_devices_are_passed_over(tmp_path: Path) -> None:
     assert list(texts(tmp_path / "folder")) == ["b.txt"]
 
 
-def test_names_from_strangers_cannot_steer_a_terminal(tmp_path: Path) -> None:
+def test_untrusted_names_cannot_control_a_terminal(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", {"a\x1b[31m\nb.txt": b"x"})
     assert list(texts(path)) == ["a?[31m?b.txt"]
 
 
-def test_a_folder_that_links_to_itself_ends(tmp_path: Path) -> None:
+def test_a_folder_that_links_to_itself_is_read_once(tmp_path: Path) -> None:
     folder(tmp_path, {"sub/a.txt": b""})
     (tmp_path / "sub" / "again").symlink_to(tmp_path, target_is_directory=True)
     assert list(texts(tmp_path)) == ["sub/a.txt"]
@@ -164,32 +163,32 @@ def test_a_folder_that_links_to_itself_ends(tmp_path: Path) -> None:
 def test_lines_end_at_newlines_only(lines: list[str]) -> None:
     for newline in ("\n", "\r\n"):
         data = "".join(line + newline for line in lines).encode()
-        assert list(in_memory(data).lines()) == list(in_memory(b"\xef\xbb\xbf" + data).lines()) == lines
+        assert list(in_memory(data).read_lines()) == list(in_memory(b"\xef\xbb\xbf" + data).read_lines()) == lines
         if lines[-1]:
-            assert list(in_memory(data.removesuffix(newline.encode())).lines()) == lines
+            assert list(in_memory(data.removesuffix(newline.encode())).read_lines()) == lines
 
 
 def test_lines_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{number} größer\u2028\x0b\x0c\x85 als" for number in range(100)]
     for size in (1, 2, 3, 7, 64):
-        monkeypatch.setattr(member_module, "CHUNK", size)
-        monkeypatch.setattr(archives, "CHUNK", size)
-        assert list(in_memory("\r\n".join(lines).encode()).lines()) == lines
+        monkeypatch.setattr(source_file, "CHUNK_BYTES", size)
+        monkeypatch.setattr(archives, "CHUNK_BYTES", size)
+        assert list(in_memory("\r\n".join(lines).encode()).read_lines()) == lines
 
 
 def test_a_wrong_encoding_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     data = "fine\nalso fine\ncafé\n".encode("latin-1")
     for size in (1, 1 << 20):
-        monkeypatch.setattr(member_module, "CHUNK", size)
-        monkeypatch.setattr(archives, "CHUNK", size)
+        monkeypatch.setattr(source_file, "CHUNK_BYTES", size)
+        monkeypatch.setattr(archives, "CHUNK_BYTES", size)
         with pytest.raises(InputError, match=r"^memory:3: byte 0xe9 is not UTF-8; .*iconv"):
-            list(in_memory(data).lines())
+            list(in_memory(data).read_lines())
 
 
-def test_head_of_text_and_of_others() -> None:
-    assert in_memory("\ufeffä\r\nb".encode()).head() == "ä\nb"
-    assert in_memory("aä".encode()).head(2) == "a"
-    assert in_memory(b"a\0b").head() == in_memory(b"\xff\xfea").head() == in_memory(b"").head() == ""
+def test_head_of_text_and_of_binary_files() -> None:
+    assert in_memory("\ufeffä\r\nb".encode()).read_head() == "ä\nb"
+    assert in_memory("aä".encode()).read_head(2) == "a"
+    assert in_memory(b"a\0b").read_head() == in_memory(b"\xff\xfea").read_head() == in_memory(b"").read_head() == ""
 
 
 @pytest.mark.parametrize(
@@ -204,7 +203,7 @@ def test_head_of_text_and_of_others() -> None:
         ("a.txt.bz2", bz2.compress(bytes(range(256)) * 99)),
     ],
 )
-def test_whatever_is_cut_short_says_so(tmp_path: Path, name: str, data: bytes | None) -> None:
+def test_truncated_files_are_reported(tmp_path: Path, name: str, data: bytes | None) -> None:
     path = tmp_path / name
     files = {f"{number}.txt": bytes([65 + number % 26]) * 3000 for number in range(9)}
     if data is None:
@@ -213,8 +212,8 @@ def test_whatever_is_cut_short_says_so(tmp_path: Path, name: str, data: bytes | 
     for cut in range(20, len(data) * 3 // 4, max(1, len(data) // 20)):
         path.write_bytes(data[:cut])
         with pytest.raises(InputError, match=r"a\.t|a\.zip") as error:
-            for member in members(path):
-                with member.open() as stream:
+            for file in find_files(path):
+                with file.open() as stream:
                     stream.read()
         assert "\n" not in str(error.value) and "again" in str(error.value)
 
@@ -225,23 +224,23 @@ def test_a_damaged_header_is_not_the_end_of_an_archive(tmp_path: Path) -> None:
     data[3 * 1024 + 5] ^= 255
     path.write_bytes(data)
     with pytest.raises(InputError, match="damaged"):
-        list(members(path))
+        list(find_files(path))
 
 
-def test_what_cannot_be_opened(tmp_path: Path) -> None:
+def test_missing_and_invalid_files_are_reported(tmp_path: Path) -> None:
     for name in ("none", "none.tgz", "none.zip"):
         with pytest.raises(InputError, match=f"{name}: cannot be opened: No such file"):
-            list(members(tmp_path / name))
+            list(find_files(tmp_path / name))
     (tmp_path / "text.zip").write_text("no archive")
     (tmp_path / "text.tgz").write_text("no archive")
     for name in ("text.zip", "text.tgz"):
         with pytest.raises(InputError, match=f"{name}: damaged"):
-            list(members(tmp_path / name))
+            list(find_files(tmp_path / name))
     with pytest.raises(InputError, match="neither a file nor a folder"):
-        list(members(Path("/dev/null")))
+        list(find_files(Path("/dev/null")))
 
 
-def test_a_password_is_asked_for_in_words(tmp_path: Path) -> None:
+def test_a_file_with_a_password_is_reported(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", {"a.txt": b"x"})
     data = bytearray(path.read_bytes())
     for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
@@ -251,19 +250,19 @@ def test_a_password_is_asked_for_in_words(tmp_path: Path) -> None:
         texts(path)
 
 
-def test_what_unpacks_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member_module, "LONGEST_RECORD", 1 << 22)
-    monkeypatch.setattr(member_module, "LARGEST_COPY", 1 << 22)
+def test_a_decompression_bomb_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_file, "MAX_RECORD_CHARACTERS", 1 << 22)
+    monkeypatch.setattr(source_file, "MAX_MEMORY_COPY_BYTES", 1 << 22)
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"x" * (1 << 26)))
-    member = next(members(path))
+    file = next(find_files(path))
     tracemalloc.start()
     with pytest.raises(InputError, match="line of more than 4 MB"):
-        list(member.lines())
+        list(file.read_lines())
     with pytest.raises(InputError, match="larger than 4 MB"):
-        member.content()
+        file.read_bytes()
     endless = ("x" * 1000 for _ in range(1 << 16))
-    assert max(len(record) for _, record in records(endless, lambda line, record: False)) < 5000
+    assert max(len(record) for _, record in split_records(endless, lambda line, record: False)) < 5000
     assert tracemalloc.get_traced_memory()[1] < 1 << 25
     tracemalloc.stop()
 
@@ -273,7 +272,7 @@ def test_a_huge_tar_header_is_refused(tmp_path: Path) -> None:
     info.type, info.size = tarfile.XHDTYPE, 1 << 33
     (tmp_path / "a.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 16))
     with pytest.raises(InputError, match="huge header"):
-        list(members(tmp_path / "a.tar"))
+        list(find_files(tmp_path / "a.tar"))
 
 
 def test_long_and_foreign_names_in_a_tar(tmp_path: Path) -> None:
@@ -282,8 +281,8 @@ def test_long_and_foreign_names_in_a_tar(tmp_path: Path) -> None:
             info = tarfile.TarInfo("folder/" * 40 + "größe.txt")
             info.size = 1
             archive.addfile(info, io.BytesIO(b"x"))
-        (member,) = members(tmp_path / f"{number}.tgz")
-        assert member.name == "folder/" * 40 + "größe.txt" and list(member.lines()) == ["x"]
+        (file,) = find_files(tmp_path / f"{number}.tgz")
+        assert file.name == "folder/" * 40 + "größe.txt" and list(file.read_lines()) == ["x"]
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -295,20 +294,20 @@ def test_siblings(tmp_path: Path, suffix: str) -> None:
         tar(tmp_path / "a.tgz", files),
         tmp_path / "folder" / "f" / "a.doc",
     ):
-        member = next(members(path))
-        sibling = member.sibling("a.key")
-        assert sibling is not None and list(sibling.lines()) == ["key"] and sibling.name.endswith("a.key")
-        assert list(sibling.lines()) == ["key"]
-        assert member.sibling("b.key") is None
-        back = sibling.sibling("a.doc")
-        assert back is not None and list(back.lines()) == ["doc"] == list(member.lines())
+        file = next(find_files(path))
+        sibling = file.find_sibling("a.key")
+        assert sibling is not None and list(sibling.read_lines()) == ["key"] and sibling.name.endswith("a.key")
+        assert list(sibling.read_lines()) == ["key"]
+        assert file.find_sibling("b.key") is None
+        back = sibling.find_sibling("a.doc")
+        assert back is not None and list(back.read_lines()) == ["doc"] == list(file.read_lines())
 
 
 def test_seekable(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"abc")
     (tmp_path / "b.bin.gz").write_bytes(gzip.compress(b"abc"))
-    for member in members(tmp_path):
-        with member.seekable() as stream:
+    for file in find_files(tmp_path):
+        with file.open_seekable() as stream:
             stream.seek(1)
             assert stream.read() == b"bc"
 
@@ -333,13 +332,13 @@ def test_seekable(tmp_path: Path) -> None:
     ],
 )
 def test_split(name: str, expected: str) -> None:
-    assert split(name) == expected
+    assert detect_split(name) == expected
 
 
-def test_a_folder_named_for_a_split_counts_when_it_is_named_itself(tmp_path: Path) -> None:
+def test_a_folder_named_after_a_split_gives_the_split_when_it_is_data_itself(tmp_path: Path) -> None:
     folder(tmp_path / "training", {"a.question": b"x"})
     folder(tmp_path / "test_of_mine", {"a.question": b"x"})
-    (named,) = members(tmp_path / "training")
-    (single,) = members(tmp_path / "training" / "a.question")
-    assert split(named.name) == split(single.name) == "train"
-    assert [split(member.name) for member in members(tmp_path / "test_of_mine")] == [""]
+    (named,) = find_files(tmp_path / "training")
+    (single,) = find_files(tmp_path / "training" / "a.question")
+    assert detect_split(named.name) == detect_split(single.name) == "train"
+    assert [detect_split(file.name) for file in find_files(tmp_path / "test_of_mine")] == [""]

@@ -1,4 +1,4 @@
-"""Statistics against counting everything anew, and against the CBT authors' own counts."""
+"""Statistics compared with a plain count over all Examples, and with the counts of the CBT authors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.data import statistics as module
+from asreader.data.dataset import read_examples
 from asreader.data.example import GAP, Example, Sentence
-from asreader.data.occurrences import occurrences
-from asreader.data.reading import read
-from asreader.data.statistics import Spread, by_part, statistics
+from asreader.data.occurrences import find_occurrences
+from asreader.data.statistics import Spread, compute_statistics, compute_statistics_by_part
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/cbt/cbtest_NE_valid_2000ex.txt.xz"
 WORD = st.sampled_from(["Ann", "ann", "Bob", "Cid", "saw", "the", "."])
@@ -27,11 +27,11 @@ ANSWER = st.sampled_from([None, "Ann", "the", "Zoe", "Ann saw", ""])
 
 @st.composite
 def examples(draw: st.DrawFn) -> list[Example]:
-    """Windows over one story, as CBT's are: neighbours share sentences."""
-    story = draw(st.lists(SENTENCE, min_size=3, max_size=8))
+    """Windows over one text, as in CBT: neighbours share sentences."""
+    text = draw(st.lists(SENTENCE, min_size=3, max_size=8))
     return [
-        Example(str(at), tuple(story[at - 2 : at]), (*story[at], GAP), tuple(draw(CANDIDATES)), draw(ANSWER))
-        for at in range(2, len(story))
+        Example(str(at), tuple(text[at - 2 : at]), (*text[at], GAP), tuple(draw(CANDIDATES)), draw(ANSWER))
+        for at in range(2, len(text))
     ]
 
 
@@ -40,10 +40,10 @@ def spread(values: list[int]) -> Spread:
 
 
 @given(examples(), st.sampled_from([1, 2, 4096]))
-def test_equals_counting_everything_anew(made: list[Example], remembered: int) -> None:
+def test_statistics_equal_a_plain_count(made: list[Example], cache_size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "REMEMBERED", remembered)
-        found = statistics(iter(made))
+        patch.setattr(module, "CACHED_SENTENCES", cache_size)
+        found = compute_statistics(iter(made))
     candidates = [{word for word in example.candidates if word.strip()} for example in made]
     known = [example for example in made if example.answer is not None]
     words = {
@@ -56,36 +56,37 @@ def test_equals_counting_everything_anew(made: list[Example], remembered: int) -
     assert found.vocabulary == len(words)
     assert found.vocabulary_lowercase == len({word.lower() for word in words})
     assert found.candidates_not_in_document == sum(
-        any(not occurrences(example.words, word) for word in given)
+        any(not find_occurrences(example.words, word) for word in given)
         for example, given in zip(made, candidates, strict=True)
     )
-    assert found.answers_not_in_document == sum(not occurrences(one.words, one.answer or "") for one in known)
+    assert found.answers_not_in_document == sum(not find_occurrences(one.words, one.answer or "") for one in known)
     lowercase = sum((example.answer or "")[:1].islower() for example in known)
     assert found.lowercase_answers == pytest.approx(lowercase / max(len(known), 1))
 
 
 @given(examples())
-def test_ranks_share_the_places_of_equally_frequent_candidates(made: list[Example]) -> None:
-    shares: dict[int, float] = defaultdict(float)
+def test_equally_frequent_candidates_share_their_ranks(made: list[Example]) -> None:
+    fractions: dict[int, float] = defaultdict(float)
     ranked = [one for one in made if one.answer and one.answer in one.candidates]
     for example in ranked:
         given_words = {word for word in example.candidates if word.strip()}
-        order = sorted(given_words, key=lambda word: -len(occurrences(example.words, word)))
-        frequencies = [len(occurrences(example.words, word)) for word in order]
-        places = [at for at, often in enumerate(frequencies) if often == frequencies[order.index(str(example.answer))]]
-        for at in places:
-            shares[at] += 1 / len(places) / len(ranked)
-    assert statistics(made).answer_ranks == pytest.approx([shares[at] for at in range(10)])
+        order = sorted(given_words, key=lambda word: -len(find_occurrences(example.words, word)))
+        frequencies = [len(find_occurrences(example.words, word)) for word in order]
+        answer_frequency = frequencies[order.index(str(example.answer))]
+        ranks = [at for at, frequency in enumerate(frequencies) if frequency == answer_frequency]
+        for at in ranks:
+            fractions[at] += 1 / len(ranks) / len(ranked)
+    assert compute_statistics(made).answer_ranks == pytest.approx([fractions[at] for at in range(10)])
 
 
-def test_no_questions_are_no_error() -> None:
-    found = statistics([])
+def test_statistics_of_no_questions_are_zero() -> None:
+    found = compute_statistics([])
     assert (found.questions, found.vocabulary, found.document_tokens) == (0, 0, Spread(0, 0, 0))
 
 
 def test_json_has_the_fields_that_programs_read() -> None:
     example = Example("q", (("Ann", "saw", "Bob"), ("ann", ".")), ("Bob", "saw", GAP), ("Ann", "Bob", ""), "Ann")
-    found = json.loads(json.dumps(statistics([example]).as_json()))
+    found = json.loads(json.dumps(compute_statistics([example]).as_json()))
     assert found["questions"] == 1
     assert found["candidates"] == {"max": 2, "mean": 2.0, "min": 2}
     assert found["document_tokens"] == {"mean": 5.0, "min": 5, "max": 5}
@@ -94,33 +95,33 @@ def test_json_has_the_fields_that_programs_read() -> None:
     assert found["answer_ranks"][:3] == [0.5, 0.5, 0]
 
 
-def test_a_sentence_is_counted_once_while_windows_pass_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sentence_in_neighbouring_windows_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    original = module._Tally._counted
+    original = module._Tally._count_sentence
 
-    def watched(tally: module._Tally, sentence: Sentence) -> Mapping[str, int]:
+    def record_sentence(tally: module._Tally, sentence: Sentence) -> Mapping[str, int]:
         seen.append(sentence)
         return original(tally, sentence)
 
-    monkeypatch.setattr(module._Tally, "_counted", watched)
-    story = [(f"word{number}", ".") for number in range(30)]
-    statistics(Example(str(at), tuple(story[at - 20 : at]), story[at]) for at in range(20, 30))
-    assert seen == story[:29]
+    monkeypatch.setattr(module._Tally, "_count_sentence", record_sentence)
+    text = [(f"word{number}", ".") for number in range(30)]
+    compute_statistics(Example(str(at), tuple(text[at - 20 : at]), text[at]) for at in range(20, 30))
+    assert seen == text[:29]
 
 
 @given(examples(), examples())
-def test_each_part_has_its_own_statistics_however_they_are_mixed(train: list[Example], valid: list[Example]) -> None:
+def test_each_part_has_its_own_statistics_in_any_order(train: list[Example], valid: list[Example]) -> None:
     pairs = [("train", example) for example in train] + [("valid", example) for example in valid]
     mixed = [*pairs[::2], *pairs[1::2]]
-    assert by_part(iter(mixed)) == {
-        part: statistics(example for label, example in mixed if label == part) for part, _ in mixed
+    assert compute_statistics_by_part(iter(mixed)) == {
+        part: compute_statistics(example for label, example in mixed if label == part) for part, _ in mixed
     }
 
 
 @pytest.mark.skipif(not OFFICIAL.exists(), reason="the official CBT questions are not here")
 def test_the_counts_that_the_authors_of_cbt_published() -> None:
     """stats_NE.txt of the data set: words in stories and questions (min, mean, max), vocabulary, missing candidates."""
-    found = statistics(example for _, example in read(OFFICIAL))
+    found = compute_statistics(example for _, example in read_examples(OFFICIAL))
     assert found.questions == 2000
     assert found.candidates == Spread(10, 10, 10)
     assert found.document_tokens == Spread(411.5795, 189, 801)

@@ -40,7 +40,7 @@ def invent(folder: Path) -> Path:
             Example(f"q{number}", ((answer, "it", "was"),), ("XXXXX", "found", f"lamp-{number}", "."), NAMES, answer)
             for number, answer in enumerate(answers)
         ]
-        (folder / f"{split}.jsonl").write_text("".join(map(jsonl.line, questions)), encoding="utf-8")
+        (folder / f"{split}.jsonl").write_text("".join(map(jsonl.format_example, questions)), encoding="utf-8")
     return folder
 
 

@@ -12,8 +12,8 @@ from asreader import readers
 from asreader.attention import highlight
 from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
-from asreader.data.store import encode
-from asreader.data.vocabulary import build
+from asreader.data.store import encode_examples
+from asreader.data.vocabulary import build_vocabulary
 from asreader.errors import InputError
 from asreader.inference.answer import Answer
 from asreader.inference.reader import ALLOCATOR, Reader, pick_device
@@ -23,7 +23,7 @@ STORY = "Ana gave the apple to Bo. Bo thanked Ana and went to New York. In New Y
 
 
 def reader(question_at: str = "apart") -> Reader:
-    words = build(encode(EXAMPLES).counts(), min_count=2, unknown=10)
+    words = build_vocabulary(encode_examples(EXAMPLES).count_words(), min_count=2, unknown=10)
     torch.manual_seed(1)
     network = readers.build("attention_sum", words.size, {"embedding": 6, "hidden": 5})
     for parameter in network.parameters():
@@ -34,7 +34,7 @@ def reader(question_at: str = "apart") -> Reader:
 @pytest.mark.parametrize("question_at", ["apart", "before", "after", "around"])
 def test_one_question_is_answered_as_in_a_batch(question_at: str) -> None:
     asked = reader(question_at)
-    predictions = asked.evaluate(encode(EXAMPLES)).predictions
+    predictions = asked.evaluate(encode_examples(EXAMPLES)).predictions
     for example, prediction in zip(EXAMPLES, predictions, strict=True):
         answer = asked.answer(example.words, example.question, example.candidates)
         assert prediction.candidates == example.candidates
@@ -84,7 +84,7 @@ def test_nothing_to_propose_is_no_answer() -> None:
 
 
 def test_two_threads_read_a_store_like_one() -> None:
-    asked, store = reader(), encode(list(stories(150, seed=9)))
+    asked, store = reader(), encode_examples(list(stories(150, seed=9)))
     alone = asked.evaluate(store)
     torch.set_num_threads(2)
     try:
@@ -157,7 +157,7 @@ def test_json_has_the_fixed_fields() -> None:
 def test_unknown_words_are_counted_over_documents() -> None:
     asked = reader()
     examples = [Example("a", (("the", "zzz"), ("the",)), (GAP,)), Example("b", (("zzz", "yyy"),), (GAP,))]
-    assert asked.unknown_words(encode(examples)) == 3 / 5
+    assert asked.unknown_words(encode_examples(examples)) == 3 / 5
 
 
 def test_a_device_that_is_not_there_is_said() -> None:
@@ -211,7 +211,7 @@ def test_questions_whose_answer_is_not_in_the_document_can_be_left_out() -> None
         Example("a", (("Ana", "thanked", "Bo"),), (GAP, "thanked", "Bo"), ("Ana", "Bo"), "Ana"),
         Example("b", (("Ana", "thanked", "Bo"),), (GAP, "thanked", "Bo"), ("Ana", "Cy"), "Cy"),
     ]
-    store = encode(examples)
+    store = encode_examples(examples)
     whole = reader().evaluate(store)
     part = whole.answerable(store)
     assert [prediction.id for prediction in part.predictions] == ["a"]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from asreader.cloze.stories.generator import stories
+from asreader.data.dataset import load_store
 from asreader.data.formats import jsonl
-from asreader.data.loading import load_store
 from asreader.errors import InputError
 from asreader.evaluation import calibration
 from asreader.inference.reader import BUNDLED, Reader
@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> Path:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     place = tmp_path / "data.jsonl"
-    place.write_text("".join(map(jsonl.line, stories(150, 77))))
+    place.write_text("".join(map(jsonl.format_example, stories(150, 77))))
     return place
 
 
@@ -67,7 +67,7 @@ def test_where_nothing_is_good_enough_nothing_is_sure(run: Path, tmp_path: Path)
     """Every answer is exchanged for another candidate, so that the reader is hardly ever right."""
     wrong = []
     for example in stories(60, 79):
-        row = json.loads(jsonl.line(example))
+        row = json.loads(jsonl.format_example(example))
         row["answer"] = next(word for word in row["candidates"] if word != row["answer"])
         wrong.append(json.dumps(row) + "\n")
     (tmp_path / "wrong.jsonl").write_text("".join(wrong))

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from asreader.kernels import gru as kernel
+from asreader.kernels import single
+from asreader.kernels.gru import BidirectionalGRU, both_directions, of_rows, packed, side_by_side, unserved
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from asreader.batches.host import Words
-from asreader.kernels import gru as kernel
-from asreader.kernels import single
-from asreader.kernels.gru import BidirectionalGRU, both_directions, of_rows, packed, side_by_side, unserved
 
 
 def words(lengths: list[int]) -> Words:

@@ -7,6 +7,7 @@ import torch
 
 pytest.importorskip("triton")
 from asreader.kernels.words import distinct
+
 from asreader.ops.row_adam import triton
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -9,12 +9,12 @@ from types import ModuleType
 
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-
 from asreader.kernels import recurrence
 from asreader.kernels.recurrence import Given
 from asreader.kernels.words import Places
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
 from asreader.ops.gru import cuda
 
 GPU = torch.cuda.is_available()

@@ -11,7 +11,7 @@ import pytest
 from asreader import executors
 from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
-from asreader.executors import Outcome, Share, attempt
+from asreader.executors import Outcome, ResourceRequest, attempt_item
 from asreader.sweep import search_space
 from asreader.sweep.driver import Job, Order, sweep
 from asreader.sweep.summary import Report
@@ -37,7 +37,7 @@ def experiment(folder: Path, count: int) -> Path:
     """Data and settings; returns the settings' file."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, number, seed in (("train", count, 1), ("valid", 40, 2)):
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(number, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(number, seed))))
     (folder / "small.toml").write_text(SETTINGS.format(folder=folder))
     return folder / "small.toml"
 
@@ -53,13 +53,13 @@ def here(
     items: Iterable[Any],
     workers: int = 0,
     *,
-    share: Share,
-    stopping: Callable[[], bool],
+    resources: ResourceRequest,
+    should_stop: Callable[[], bool],
 ) -> Iterator[Outcome[Any, Any]]:
     """An executor that needs no time to start."""
     for item in items:
-        yield attempt(function, item)
-        if stopping():
+        yield attempt_item(function, item)
+        if should_stop():
             raise KeyboardInterrupt
 
 
@@ -69,7 +69,7 @@ Sweeper = Callable[..., Report]
 @pytest.fixture
 def swept(monkeypatch: pytest.MonkeyPatch, small: Path) -> Sweeper:
     """A sweep over the small experiment, in this process."""
-    monkeypatch.setattr(executors, "each", here)
+    monkeypatch.setattr(executors, "run_each", here)
 
     def run(
         out: Path, *axes: str, resume: bool = False, config: Path = small, gpus: float = 0.0, **wishes: Any

@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from asreader.cli import app
-from asreader.errors import InputError, Stopped
+from asreader.errors import ExecutionError, InputError
 from asreader.evaluation import metrics, predictions, result_table
 from asreader.runs.folder import Run
 from asreader.settings import Config
@@ -163,7 +163,7 @@ def test_a_sweep_that_is_stopped_goes_on(
     wanted = swept(tmp_path / "whole", "reader.hidden=4,6,8")
     count.clear()
     monkeypatch.setattr(threading.Event, "is_set", lambda self: len(count) == 2)
-    with pytest.raises(Stopped, match="--resume"):
+    with pytest.raises(ExecutionError, match="--resume"):
         swept(tmp_path / "out", "reader.hidden=4,6,8")
     assert len(count) == 2
     monkeypatch.setattr(threading.Event, "is_set", lambda self: False)

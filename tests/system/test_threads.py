@@ -7,7 +7,7 @@ from threading import get_ident
 import pytest
 import torch
 
-from asreader.system.threads import at_most, on_all_cores
+from asreader.system.threads import limit_threads, map_on_all_cores
 
 
 @pytest.fixture
@@ -18,8 +18,8 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_the_last_who_leaves_puts_the_threads_back(two_threads: None) -> None:
-    two, one = at_most(2), at_most(1)
+def test_the_last_active_limit_restores_the_threads(two_threads: None) -> None:
+    two, one = limit_threads(2), limit_threads(1)
     assert two.__enter__() == 2
     assert torch.get_num_threads() == 2
     assert one.__enter__() == 2
@@ -35,14 +35,14 @@ def test_results_come_in_order_from_two_threads(two_threads: None) -> None:
         time.sleep(0.02 * (number % 2 == 0))
         return number, get_ident(), torch.get_num_threads()
 
-    found = list(on_all_cores(slow_if_even, range(12)))
+    found = list(map_on_all_cores(slow_if_even, range(12)))
     assert [number for number, _, _ in found] == list(range(12))
     assert len({thread for _, thread, _ in found}) == 2
     assert {threads for _, _, threads in found} == {1}
     assert torch.get_num_threads() == 2
 
 
-def test_a_failure_reaches_the_caller_and_threads_are_put_back(two_threads: None) -> None:
+def test_an_exception_reaches_the_caller_and_restores_the_threads(two_threads: None) -> None:
     def fail_at_three(number: int) -> int:
         if number == 3:
             raise ValueError("three")
@@ -50,25 +50,25 @@ def test_a_failure_reaches_the_caller_and_threads_are_put_back(two_threads: None
 
     found = []
     with pytest.raises(ValueError, match="three"):
-        for number in on_all_cores(fail_at_three, range(100)):
+        for number in map_on_all_cores(fail_at_three, range(100)):
             found.append(number)
     assert found == [0, 1, 2]
     assert torch.get_num_threads() == 2
 
 
-def test_no_more_is_begun_than_a_few_items_ahead(two_threads: None) -> None:
+def test_only_a_few_items_are_taken_ahead(two_threads: None) -> None:
     begun: list[int] = []
-    results = on_all_cores(begun.append, range(1000))
+    results = map_on_all_cores(begun.append, range(1000))
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert len(begun) < 12
     assert torch.get_num_threads() == 2
 
 
-def test_with_one_thread_the_caller_does_the_work() -> None:
+def test_a_single_thread_runs_in_the_caller() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        assert list(on_all_cores(lambda _: get_ident(), range(3))) == [get_ident()] * 3
+        assert list(map_on_all_cores(lambda _: get_ident(), range(3))) == [get_ident()] * 3
     finally:
         torch.set_num_threads(before)

@@ -64,7 +64,7 @@ def test_averaged_weights_are_validated_and_kept_and_the_others_trained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, count, seed in (("train", 48, 1), ("valid", 20, 2)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(count, seed))))
+        (tmp_path / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
     settings = Config(
         data=DataSettings(train=str(tmp_path / "train.jsonl"), valid=str(tmp_path / "valid.jsonl")),
         reader={"embedding": 4, "hidden": 4},

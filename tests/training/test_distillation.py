@@ -19,7 +19,7 @@ from asreader.cli import app
 from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
-from asreader.data.store import Store, encode
+from asreader.data.store import Store, encode_examples
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Prediction
@@ -79,7 +79,7 @@ def test_losses_and_gradients_are_those_of_a_slow_computation(
 
 def story_settings(folder: Path, count: int = 44) -> Config:
     for name, size, seed in (("train", count, 1), ("valid", 10, 2)):
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(size, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(size, seed))))
     return Config(
         data=DataSettings(train=str(folder / "train.jsonl"), valid=str(folder / "valid.jsonl")),
         reader={"embedding": 6, "hidden": 5},
@@ -114,7 +114,7 @@ def test_a_teachers_doubts_are_learnt(tmp_path: Path) -> None:
     """Two names in the same part: taught that both are as good, the reader comes to say so."""
     document = (("Ana", "and", "Bo", "met", "."),)
     asked = [Example(str(n), document, (GAP, "met", "."), ("Ana", "Bo"), "Ana") for n in range(8)]
-    (tmp_path / "data.jsonl").write_text("".join(map(jsonl.line, asked)))
+    (tmp_path / "data.jsonl").write_text("".join(map(jsonl.format_example, asked)))
     even = (Prediction(one.id, "Ana", ("Ana", "Bo"), np.array([0.5, 0.5])) for one in asked)
     predictions.write(tmp_path / "even.jsonl", even)
     settings = Config(
@@ -142,7 +142,7 @@ def random_prediction(example: Example, generator: np.random.Generator) -> Predi
 def test_files_are_aligned_by_question_and_candidate_and_averaged(tmp_path: Path) -> None:
     asked = [*stories(12, 3)]
     asked[4] = replace(asked[4], candidates=())  # every word of the document is one
-    store, generator = encode(asked), np.random.default_rng(0)
+    store, generator = encode_examples(asked), np.random.default_rng(0)
     said = [[random_prediction(example, generator) for example in asked] for _ in range(2)]
     for number, own in enumerate(said):
         shuffled = []
@@ -165,7 +165,7 @@ def test_copies_and_empty_candidates_have_nothing_and_the_rest_sums_to_one(tmp_p
     example = Example("x", (("Ana", "met", "Bo", "."),), (GAP, "met", "Bo"), ("Ana", "", "Bo", "Ana"), "Ana")
     said = Prediction("x", "Ana", ("Ana", "Bo", "Ana", ""), np.array([0.3, 0.1, 0.0, 0.2]))
     predictions.write(tmp_path / "said.jsonl", [said])
-    store = encode([example])
+    store = encode_examples([example])
     (found,) = shown(distillation.teacher(str(tmp_path / "said.jsonl"), 0.5, store), store)
     assert found == pytest.approx([0.75, 0, 0.25, 0])
 
@@ -189,16 +189,16 @@ def test_a_file_that_does_not_fit_is_refused_by_the_name_of_the_question(tmp_pat
     with pytest.raises(InputError, match="cannot be read"):
         loop.train(taught(settings, tmp_path / "nowhere.jsonl"), tmp_path / "run")
     with pytest.raises(InputError, match="names no file"):
-        distillation.teacher(" , ", 0.5, encode(stories(2, 1)))
+        distillation.teacher(" , ", 0.5, encode_examples(stories(2, 1)))
     with pytest.raises(InputError, match="share an id"):
-        distillation.teacher(str(path), 0.5, encode([*stories(1, 1), *stories(1, 1)]))
+        distillation.teacher(str(path), 0.5, encode_examples([*stories(1, 1), *stories(1, 1)]))
 
 
 def test_questions_that_are_not_trained_on_need_no_teacher(tmp_path: Path) -> None:
     asked = [*stories(4, 1)]
     hopeless = replace(asked[2], document=(("Nobody", "came", "."),))
     predictions.write(tmp_path / "said.jsonl", [one_hot(one) for one in asked if one is not asked[2]])
-    distillation.teacher(str(tmp_path / "said.jsonl"), 0.5, encode([*asked[:2], hopeless, asked[3]]))
+    distillation.teacher(str(tmp_path / "said.jsonl"), 0.5, encode_examples([*asked[:2], hopeless, asked[3]]))
 
 
 def test_the_commands_of_the_documentation_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

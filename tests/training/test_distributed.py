@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from asreader.training.distributed import Processes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from asreader.inference.reader import Reader
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import distributed, loop
-from asreader.training.distributed import Processes
 
 QUESTIONS, BATCH, EPOCHS = 81, 8, 8  # the last batch of an epoch is one question: a process has none
 
@@ -32,7 +32,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
     """A recipe with everything whose outcome does not depend on how many processes there are."""
     folder = tmp_path_factory.mktemp("data")
     for name, count, seed in (("train", QUESTIONS, 1), ("valid", 20, 2)):
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(count, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
     plain = Config(
         data=DataSettings(train=str(folder / "train.jsonl"), valid=str(folder / "valid.jsonl"), anonymise=0.1),
         reader={"embedding": 16, "hidden": 12},

@@ -28,7 +28,7 @@ from asreader.training import loop
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
     folder = tmp_path_factory.mktemp("data")
     for name, count, seed in (("train", 160, 1), ("valid", 40, 2)):
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(count, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
     return Config(
         data=DataSettings(train=str(folder / "train.jsonl"), valid=str(folder / "valid.jsonl"), anonymise=0.1),
         reader={"name": "attention_sum", "embedding": 8, "hidden": 8},
@@ -221,7 +221,7 @@ def test_questions_that_cannot_be_pointed_at_are_left_out_of_training_only(tmp_p
     questions = [Example(str(n), document, (GAP, "met", "Bo"), ("Ana", "Bo", "Cy"), "Ana") for n in range(8)]
     missing = [Example(f"m{n}", document, (GAP, "met", "Bo"), ("Ana", "Bo", "Cy"), "Cy") for n in range(8)]
     data = tmp_path / "data.jsonl"
-    data.write_text("".join(map(jsonl.line, questions + missing)))
+    data.write_text("".join(map(jsonl.format_example, questions + missing)))
     settings = Config(
         data=DataSettings(train=str(data), valid=str(data)),
         reader={"embedding": 4, "hidden": 4},
@@ -231,7 +231,7 @@ def test_questions_that_cannot_be_pointed_at_are_left_out_of_training_only(tmp_p
     found = metrics.scores(predictions.read(run.predictions("valid")))
     assert (found.questions, found.accuracy) == (16, 0.5)
     with pytest.raises(InputError, match="nothing to learn"):
-        data.write_text("".join(map(jsonl.line, missing)))
+        data.write_text("".join(map(jsonl.format_example, missing)))
         loop.train(settings, tmp_path / "nothing")
 
 
@@ -260,7 +260,7 @@ def test_it_says_so_if_answers_are_unknown_in_validation_only(
         for number, who in enumerate(people):
             document = ((who, "met", "them", "."), ("Then", who, "sat", "."))
             examples.append(Example(str(number), document, (GAP, "met", "them"), (who, "them"), who))
-        (tmp_path / name).write_text("".join(map(jsonl.line, examples)))
+        (tmp_path / name).write_text("".join(map(jsonl.format_example, examples)))
         return str(tmp_path / name)
 
     known, others = (sorted({example.answer for example in stories(30, seed) if example.answer}) for seed in (1, 2))

@@ -7,11 +7,12 @@ import torch
 
 pytest.importorskip("triton")
 from asreader.kernels.words import DistinctWords, distinct
+from asreader.training.stacked import Encoders, Stack
+from asreader.training.stacked_adam import Moments, OwingAdam, Recipe, StackedAdam
+
 from asreader.ops.grad_norm import triton
 from asreader.ops.gru.kernel_weights import Ready
 from asreader.readers.attention_sum import AttentionSum
-from asreader.training.stacked import Encoders, Stack
-from asreader.training.stacked_adam import Moments, OwingAdam, Recipe, StackedAdam
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 VOCABULARY, READERS = 9, 2

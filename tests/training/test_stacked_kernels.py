@@ -10,17 +10,17 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from asreader.kernels import recurrence
+from asreader.kernels.words import distinct
+from asreader.training.stacked import Encoders, Lesson, Stack
 from torch import Tensor
 
 from asreader.batches.device import resident
 from asreader.cloze.stories.generator import stories
-from asreader.data.store import encode
-from asreader.data.vocabulary import build
-from asreader.kernels import recurrence
-from asreader.kernels.words import distinct
+from asreader.data.store import encode_examples
+from asreader.data.vocabulary import build_vocabulary
 from asreader.readers.attention_sum import AttentionSum
 from asreader.training import stacked
-from asreader.training.stacked import Encoders, Lesson, Stack
 
 pytest.importorskip("triton")
 from asreader.training import stacked_kernels
@@ -32,8 +32,8 @@ DEVICE = torch.device("cuda" if GPU else "cpu")
 def found(way: ModuleType | None, lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, ...]:
     """Losses, gradients of the words' vectors and of all weights but the table."""
     torch.manual_seed(3)
-    store = encode([*stories(7, 3)])
-    words = build(store.counts(), min_count=2, unknown=5)
+    store = encode_examples([*stories(7, 3)])
+    words = build_vocabulary(store.count_words(), min_count=2, unknown=5)
     data = resident(store, words, device=DEVICE)
     numbers, sizes = np.array([[0, 1, 2, 3], [6, 5, 6, 6]]), torch.tensor([4, 2], device=DEVICE)
     networks = [AttentionSum(words.size, embedding=16, hidden=64) for _ in numbers]

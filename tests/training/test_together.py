@@ -13,27 +13,27 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from asreader.kernels.words import distinct
+from asreader.training.stacked import Lesson, Stack
+from asreader.training.stacked_step import Step
+from asreader.training.together import train_together
 from safetensors.torch import load_file
 
 from asreader.batches.device import Widths, resident
 from asreader.batches.host import Batcher
 from asreader.cloze.stories.generator import stories
+from asreader.data.dataset import load_store
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
-from asreader.data.loading import load_store
-from asreader.data.store import encode
-from asreader.data.vocabulary import build
+from asreader.data.store import encode_examples
+from asreader.data.vocabulary import build_vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.reader import Reader
-from asreader.kernels.words import distinct
 from asreader.readers.attention_sum import AttentionSum
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop, stacked
-from asreader.training.stacked import Lesson, Stack
-from asreader.training.stacked_step import Step
-from asreader.training.together import train_together
 
 CLOSE = 1e-5
 
@@ -42,7 +42,7 @@ CLOSE = 1e-5
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
     folder = tmp_path_factory.mktemp("data")
     for name, count, seed in (("train", 44, 1), ("valid", 20, 2)):  # 44 questions: the last batch of 16 is short
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.line, stories(count, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
     return Config(
         data=DataSettings(train=str(folder / "train.jsonl"), valid=str(folder / "valid.jsonl")),
         reader={"name": "attention_sum", "embedding": 6, "hidden": 5},
@@ -242,7 +242,7 @@ def test_validation_data_that_cannot_be_held_is_read_one_by_one(settings: Config
     document = (("Ana", "Bo", "met", "Bo", "."),)
     example = Example("x", document, (GAP, "met", "Bo"), ("Ana Bo", "Bo"), "Ana Bo")
     data = tmp_path / "valid.jsonl"
-    data.write_text(jsonl.line(example))
+    data.write_text(jsonl.format_example(example))
     other = replace(settings, data=replace(settings.data, valid=str(data)))
     (run,) = train_together(group(other, 1), [tmp_path / "together"])
     assert_same(loop.train(group(other, 1)[0], tmp_path / "alone"), run)
@@ -267,8 +267,8 @@ def test_unequal_readers_and_used_folders_are_refused(settings: Config, together
 def test_losses_and_gradients_are_those_of_the_network(precision: torch.dtype) -> None:
     """A CPU's own recurrence stays in float32 whatever the precision, so in bfloat16 the two only have to be near."""
     torch.manual_seed(3)
-    store = encode([*stories(7, 3)])
-    words = build(store.counts(), min_count=2, unknown=5)
+    store = encode_examples([*stories(7, 3)])
+    words = build_vocabulary(store.count_words(), min_count=2, unknown=5)
     data, batcher = resident(store, words, device=torch.device("cpu")), Batcher(store, words)
     numbers, sizes = np.array([[0, 1, 2, 3], [6, 5, 6, 6]]), [4, 2]
     networks = [AttentionSum(words.size, embedding=6, hidden=5) for _ in sizes]

@@ -15,7 +15,7 @@ from asreader.attention import shades
 from asreader.attention.shades import NUMBERED, Word
 from asreader.data.example import GAP
 from asreader.inference.answer import Answer, Choice
-from asreader.system.markup import Markup, element, fragment, isolated, joined, shortened, visible
+from asreader.system.markup import Markup, element, escape_controls, fragment, isolate_word, join_content, shorten_word
 from asreader.system.markup import page as whole_page
 
 STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
@@ -65,7 +65,7 @@ def terminal(answer: Answer, top: int = 5, width: int = 72) -> RenderableType:
 
 
 def _shown(word: str, answer: Answer) -> str:
-    return visible(shortened(shades.surface(word, answer)))
+    return escape_controls(shorten_word(shades.surface(word, answer)))
 
 
 def _shaded(sentence: Sequence[Word]) -> Text:
@@ -73,7 +73,7 @@ def _shaded(sentence: Sequence[Word]) -> Text:
     styles = ("", "underline", "on grey23", "on dark_goldenrod", "black on orange3", "black on orange1")
     for word in sentence:
         style = (*styles, "bold black on orange1")[word.level]
-        text.append(" " if word.spaced else "").append(visible(shortened(word.text)), style=style)
+        text.append(" " if word.spaced else "").append(escape_controls(shorten_word(word.text)), style=style)
         if word.rank:
             text.append(_SUPERSCRIPTS[word.rank])
     return text
@@ -101,7 +101,7 @@ def html(answer: Answer) -> Markup:
 def page(answer: Answer) -> str:
     """A whole HTML page."""
     title = "no answer" if answer.answer is None else shades.surface(answer.answer, answer)
-    return whole_page(shortened(title), element("main", view(answer, "a")), style=f"body{{margin:1rem}}\n{STYLE}")
+    return whole_page(shorten_word(title), element("main", view(answer, "a")), style=f"body{{margin:1rem}}\n{STYLE}")
 
 
 def view(answer: Answer, key: str, longest: int | None = None) -> Markup:
@@ -128,23 +128,23 @@ def _question(answer: Answer) -> Markup:
     parts: list[Markup | str] = []
     for word, (text, spaced) in zip(answer.question, shades.spacing(answer.question, answer), strict=True):
         parts += [" "] if spaced else []
-        parts.append(element("span", "_____", class_="gap") if word == GAP else isolated(text))
-    return joined(parts)
+        parts.append(element("span", "_____", class_="gap") if word == GAP else isolate_word(text))
+    return join_content(parts)
 
 
 def _said(answer: Answer) -> Markup:
     if answer.answer is None:
         return element("strong", NOBODY)
-    said = [element("strong", isolated(shades.surface(answer.answer, answer))), " "]
+    said = [element("strong", isolate_word(shades.surface(answer.answer, answer))), " "]
     said.append(element("span", f"{answer.confidence:.0%}{'' if answer.sure else ', not sure'}", class_="quiet"))
     if answer.expected is not None and answer.answer == answer.expected:
         said += [" ", element("span", "✓ right", class_="right")]
     elif answer.expected is not None:
-        truth = element("b", isolated(shades.surface(answer.expected, answer)))
+        truth = element("b", isolate_word(shades.surface(answer.expected, answer)))
         got = next((choice.probability for choice in answer.candidates if shades.right(answer, choice)), 0.0)
         share = element("span", f"{got:.1%}", class_="quiet")
         said += [" ", element("span", "✗ wrong", class_="wrong"), ", the answer is ", truth, " ", share]
-    return joined(said)
+    return join_content(said)
 
 
 def _choices(answer: Answer, key: str, shown: set[int]) -> Markup:
@@ -170,9 +170,9 @@ def _first(choice: Choice, shown: set[int]) -> int | None:
 
 
 def _row(answer: Answer, choice: Choice, place: int, target: str | None) -> Markup:
-    word = isolated(shades.surface(choice.word, answer))
+    word = isolate_word(shades.surface(choice.word, answer))
     named = element("a", word, href=f"#{target}") if target else word
-    tick = joined([" ", element("span", "✓", class_="right", title="the right answer")])
+    tick = join_content([" ", element("span", "✓", class_="right", title="the right answer")])
     bar = element("rect", width=f"{choice.probability:.2%}", height=10, rx=2, class_="bar")
     cells = [
         element("td", element("span", str(place), class_="rank") if place <= NUMBERED else None),
@@ -190,21 +190,21 @@ def _document(words: Sequence[Word], pieces: Sequence[range], key: str) -> Marku
     for piece in pieces:
         if piece.start != stop:
             parts.append(element("p", "…", class_="quiet"))
-        parts.append(element("p", joined(_word(word, key) for word in words[piece.start : piece.stop])))
+        parts.append(element("p", join_content(_word(word, key) for word in words[piece.start : piece.stop])))
         stop = piece.stop
     if stop != len(words):
         parts.append(element("p", "…", class_="quiet"))
-    return joined(parts)
+    return join_content(parts)
 
 
 def _word(word: Word, key: str) -> Markup:
-    text = isolated(word.text, title=word.original if word.original != word.text else None)
+    text = isolate_word(word.text, title=word.original if word.original != word.text else None)
     if word.level or word.rank is not None:
         rank = element("span", str(word.rank), class_="rank") if word.rank else None
         share = element("sup", f"{word.share:.0%}") if word.share >= TOLD else None
         marked = {None: "", 1: " candidate first"}.get(word.rank, " candidate")
         text = element("mark", rank, text, share, class_=f"s{word.level}{marked}", id=f"{key}-{word.position}")
-    return joined([" " if word.spaced else "", text])
+    return join_content([" " if word.spaced else "", text])
 
 
 def strip(answer: Answer) -> Markup:
@@ -215,7 +215,7 @@ def strip(answer: Answer) -> Markup:
     thick = max(2, min(8, 360 // len(words)))
     told = f"Attention at each of the {len(words):,} words, in reading order"
     drawn = [
-        element("title", f"{told}; most, {peak.share:.1%}, on word {peak.position + 1:,}, {shortened(peak.text)}"),
+        element("title", f"{told}; most, {peak.share:.1%}, on word {peak.position + 1:,}, {shorten_word(peak.text)}"),
         element("line", x1=0, x2="100%", y1=_HEIGHT, y2=_HEIGHT, class_="axis"),
         element("text", "word 1", x=0, y=_HEIGHT + 14),
         element("text", f"word {len(words):,}", x="100%", y=_HEIGHT + 14, text_anchor="end"),
@@ -240,7 +240,7 @@ def _numbers(answer: Answer) -> Markup:
     rows = [
         element(
             "tr",
-            element("td", isolated(word.text)),
+            element("td", isolate_word(word.text)),
             element("td", f"{word.position + 1:,}", class_="number"),
             element("td", f"{word.share:.2%}", class_="number"),
         )

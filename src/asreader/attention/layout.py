@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from asreader.attention import shades
 from asreader.attention.shades import NUMBERED, Word
 from asreader.inference.answer import Answer
-from asreader.system.markup import shortened, visible
+from asreader.system.markup import escape_controls, shorten_word
 
 WIDTH = 640
 MARGIN = 20
@@ -105,7 +105,7 @@ def _advance(letter: str) -> float:
 
 def drawing(answer: Answer, longest: int = 160) -> Drawing:
     """The text with its attention, of a longer document the strongest sentences; the plot; the question; the rivals."""
-    said = "nobody" if answer.answer is None else shortened(shades.surface(answer.answer, answer), LONGEST)
+    said = "nobody" if answer.answer is None else shorten_word(shades.surface(answer.answer, answer), LONGEST)
     sheet = Drawing(title=f"Attention of a reader that answers {said} with {answer.confidence:.0%} confidence")
     kept = shades.excerpt(answer, longest)
     y = _text(sheet, answer, kept, MARGIN + SIZE)
@@ -132,7 +132,7 @@ def _text(sheet: Drawing, answer: Answer, kept: Sequence[range], y: float) -> fl
 
 def _flow(sheet: Drawing, x: float, y: float, text: str, spaced: bool, word: Word | None = None) -> tuple[float, float]:
     """One word at the end of the line, or at the start of the next; returns where the line now ends."""
-    text = visible(shortened(text, LONGEST))
+    text = escape_controls(shorten_word(text, LONGEST))
     number = str(word.rank) if word and word.rank else ""
     strong = bool(word and word.level == shades.LEVELS)
     wide = advance(text, SIZE, strong) + (advance(number, 9) + 3 if number else 0)
@@ -198,7 +198,7 @@ def _candidates(sheet: Drawing, answer: Answer, y: float) -> float:
     """The best candidates with their share as a bar and a number."""
     kept = [(n, choice) for n, choice in enumerate(answer.candidates, 1) if n <= RIVALS or shades.right(answer, choice)]
     for place, choice in kept:
-        text = visible(shortened(shades.surface(choice.word, answer), LONGEST))
+        text = escape_controls(shorten_word(shades.surface(choice.word, answer), LONGEST))
         if place <= NUMBERED:
             sheet.write(MARGIN, y, str(place), 11, QUIET, bold=True)
         wide = sheet.write(MARGIN + 18, y, text, bold=place == 1)

@@ -31,7 +31,7 @@ def write(answer: Answer, path: Path) -> None:
     if path.suffix.lower() == ".svg":
         atomic_files.write_text(path, svg(sheet))
     else:
-        with atomic_files.replacing(path) as scratch:
+        with atomic_files.atomic_write(path) as scratch:
             png(sheet, scratch)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
-from asreader.data.example import GAP, Sentence, proposed
+from asreader.data.example import GAP, Sentence, propose_candidates
 from asreader.inference.answer import Answer, Choice
 
 LEVELS = 6
@@ -55,7 +55,7 @@ def ranks(answer: Answer) -> dict[int, int]:
     """Of each position that belongs to a candidate, the candidate's number; of two that share it, the better one's."""
     found: dict[int, int] = {}
     everything = len(answer.candidates) > NUMBERED and {c.word for c in answer.candidates} == set(
-        proposed(answer.document)
+        propose_candidates(answer.document)
     )
     for place, choice in enumerate(answer.candidates, 1):
         if not everything or choice.probability >= SUPPORTED:

@@ -1,12 +1,12 @@
-"""Baselines: each file here is a reader that learns nothing.
+"""Baselines: each file here is a reader without training.
 
 A baseline is a module with
 
-    scores(example: Example) -> Sequence[float]      a weight for each of `example.choices`: finite, 0 or more
+    score_candidates(example: Example) -> Sequence[float]      a weight for each of `example.choices`: finite, >= 0
 
-A candidate that is not in the document weighs 0. The answer is never looked at, and neither is a candidate's place in
-the list: the order breaks no tie. What is the same for all is done here: later copies of a candidate and empty ones
-lose their weight, weights become probabilities.
+A candidate that is not in the document has weight 0. A baseline uses neither the answer nor the index of a candidate in
+the list: the order breaks no tie. What all baselines share is done here: repeated and empty candidates lose their
+weight, and weights become probabilities.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from numpy.typing import NDArray
 
 from asreader import plugins
 from asreader.data.example import Example
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 from asreader.evaluation import metrics
 from asreader.evaluation.predictions import Prediction, real
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Examples answered by a baseline: a Prediction for each, in their order, and what they are worth."""
+class BaselineEvaluation:
+    """A Prediction for each Example, in their order, and the scores of all."""
 
     predictions: list[Prediction]
     answer_not_in_document: int
 
     @property
     def scores(self) -> metrics.Scores:
-        """Accuracy and its company, with ties shared equally."""
+        """Accuracy and related metrics; ties are shared equally."""
         return metrics.scores(self.predictions, metrics.shared, answer_not_in_document=self.answer_not_in_document)
 
 
-def evaluate(name: str, examples: Iterable[Example]) -> Evaluation:
-    """Examples, each looked at once and let go -> Evaluation of the baseline of this name."""
-    found, missing = [], 0
-    weigh = plugins.load("baselines", name).scores
+def evaluate_baseline(name: str, examples: Iterable[Example]) -> BaselineEvaluation:
+    """Examples, read in one pass -> BaselineEvaluation of the baseline of this name."""
+    predictions, missing = [], 0
+    score_candidates = plugins.load_plugin("baselines", name).score_candidates
     for example in examples:
-        found.append(prediction(example, weigh(example)))
-        missing += example.answer is not None and not occurrences(example.words, example.answer)
-    return Evaluation(found, missing)
+        predictions.append(make_prediction(example, score_candidates(example)))
+        missing += example.answer is not None and not find_occurrences(example.words, example.answer)
+    return BaselineEvaluation(predictions, missing)
 
 
-def predict(name: str, examples: Iterable[Example]) -> Iterator[Prediction]:
+def predict_answers(name: str, examples: Iterable[Example]) -> Iterator[Prediction]:
     """Examples -> Predictions of the baseline of this name, one at a time."""
-    weigh = plugins.load("baselines", name).scores
-    return (prediction(example, weigh(example)) for example in examples)
+    score_candidates = plugins.load_plugin("baselines", name).score_candidates
+    return (make_prediction(example, score_candidates(example)) for example in examples)
 
 
-def prediction(example: Example, weights: Sequence[float]) -> Prediction:
-    """Weights -> Prediction: equal weights are equal probabilities, so that ties stay ties."""
-    return Prediction(example.id, example.answer, example.choices, shares(weights, real(example.choices)))
+def make_prediction(example: Example, weights: Sequence[float]) -> Prediction:
+    """Weights -> Prediction; equal weights become equal probabilities, so ties stay ties."""
+    return Prediction(example.id, example.answer, example.choices, normalize_weights(weights, real(example.choices)))
 
 
-def shares(weights: Sequence[float], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Weights of the real candidates as shares of their sum; equal shares where nothing has any weight."""
-    weighed = np.where(mask, weights, 0.0)
-    if not weighed.any():
-        weighed = mask.astype(np.float64)
-    return np.asarray(weighed / (weighed.sum() or 1.0), dtype=np.float32)
+def normalize_weights(weights: Sequence[float], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Weights of the masked candidates divided by their sum; uniform if all of them are 0."""
+    masked = np.where(mask, weights, 0.0)
+    if not masked.any():
+        masked = mask.astype(np.float64)
+    return np.asarray(masked / (masked.sum() or 1.0), dtype=np.float32)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asreader.data.example import Example
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 
 
-def scores(example: Example) -> Sequence[float]:
+def score_candidates(example: Example) -> Sequence[float]:
     """How often each candidate occurs in the document."""
     words = example.words
-    return [float(len(occurrences(words, candidate))) for candidate in example.choices]
+    return [float(len(find_occurrences(words, candidate))) for candidate in example.choices]

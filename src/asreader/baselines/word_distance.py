@@ -1,8 +1,9 @@
-"""Answers with the candidate around which the document reads most like the question (Hermann et al. 2015).
+"""Answers with the candidate whose surroundings in the document are most like the question (Hermann et al. 2015).
 
-The gap is laid on each occurrence of a candidate; every other word of the question then falls on a position of the
-document, and its distance is that to the nearest copy of the word, MAXIMUM at most. The paper sums distances and takes
-the smallest sum; here each word gives MAXIMUM - distance, the greatest sum wins: the same order, in weights.
+The gap is aligned with each occurrence of a candidate. Every other word of the question is then aligned with a position
+of the document, and its distance is that to the nearest occurrence of the word, at most MAX_DISTANCE. The paper sums
+distances and takes the smallest sum; here each word adds MAX_DISTANCE - distance and the largest sum wins: the same
+order, as weights.
 """
 
 from __future__ import annotations
@@ -14,44 +15,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.data.example import GAP, Example
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 
-MAXIMUM = 8
-"""The most that one word can be away: m = 8 in the paper, tuned there on validation data."""
+MAX_DISTANCE = 8
+"""Upper limit of the distance of one word: m = 8 in the paper, tuned there on validation data."""
 
 
-def scores(example: Example) -> Sequence[float]:
-    """The closeness of each candidate's best occurrence plus 1, so that a candidate not in the document (0) is last."""
+def score_candidates(example: Example) -> Sequence[float]:
+    """1 plus the closeness of each candidate's best occurrence; 0 for a candidate that is not in the document."""
     words, question = example.words, example.question
-    # A question without a gap (bAbI) asks for what would follow it. Of several gaps the first is aligned.
+    # A question without a gap (bAbI) has its gap at the end. Of several gaps the first is aligned.
     gap = question.index(GAP) if GAP in question else len(question)
-    before = closeness(words, [(word, place - gap) for place, word in enumerate(question[:gap])])
-    after = closeness(words, [(word, place) for place, word in enumerate(question[gap + 1 :], start=1)])
+    before = compute_closeness(words, [(word, index - gap) for index, word in enumerate(question[:gap])])
+    after = compute_closeness(words, [(word, offset) for offset, word in enumerate(question[gap + 1 :], start=1)])
 
-    def best(candidate: str) -> float:
-        """The words before the gap are laid out from the candidate's first word, those after it from its last."""
+    def score_best_occurrence(candidate: str) -> float:
+        """Words before the gap are aligned with the candidate's first word, those after it with its last."""
         length = len(candidate.split())
-        found = [before[start] + after[start + length - 1] for start in occurrences(words, candidate)]
-        return 1.0 + float(max(found)) if found else 0.0
+        scores = [before[start] + after[start + length - 1] for start in find_occurrences(words, candidate)]
+        return 1.0 + float(max(scores)) if scores else 0.0
 
-    return [best(candidate) for candidate in example.choices]
+    return [score_best_occurrence(candidate) for candidate in example.choices]
 
 
-def closeness(words: Sequence[str], laid: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
-    """(word, offset from the gap) pairs -> with the gap at each position: MAXIMUM - distance, summed over the words."""
+def compute_closeness(words: Sequence[str], offsets: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
+    """(word, offset from the gap) pairs -> sum of MAX_DISTANCE - distance over words, with the gap at each position."""
     positions = defaultdict(list)
     for position, word in enumerate(words):
         positions[word].append(position)
     gaps = np.arange(len(words))
     total = np.zeros(len(words), dtype=np.int64)
-    for word, offset in laid:
+    for word, offset in offsets:
         if word in positions and word != GAP:
-            total += MAXIMUM - np.minimum(nearest(positions[word], gaps + offset), MAXIMUM)
+            total += MAX_DISTANCE - np.minimum(compute_nearest_distance(positions[word], gaps + offset), MAX_DISTANCE)
     return total
 
 
-def nearest(positions: Sequence[int], aligned: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distance of each aligned position to the nearest of the positions, which are sorted and at least one."""
+def compute_nearest_distance(positions: Sequence[int], aligned: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Distance of each aligned position to the nearest of `positions`, which are sorted and not empty."""
     known = np.array(positions)
     following = np.searchsorted(known, aligned)
     left, right = known[np.maximum(following - 1, 0)], known[np.minimum(following, len(known) - 1)]

@@ -17,8 +17,8 @@ from torch.nn import functional
 
 from asreader.batches.batch import NO_ANSWER_INDEX, NO_CANDIDATE, Batch, Words
 from asreader.batches.question_placement import place_question
-from asreader.data.example import Sentence, proposed
-from asreader.data.occurrences import occurrences
+from asreader.data.example import Sentence, propose_candidates
+from asreader.data.occurrences import find_occurrences
 from asreader.data.vocabulary import ENTITY, UNKNOWN, Vocabulary
 
 Positions = tuple[int, ...]
@@ -115,7 +115,7 @@ class EncodedDocument:
 
     @cached_property
     def _proposed(self) -> CandidateWords:
-        words = proposed(self._sentences)
+        words = propose_candidates(self._sentences)
         return CandidateWords(words, words, tuple(self._positions[word] for word in words), (True,) * len(words))
 
     def _locate_candidates(self, candidates: tuple[str, ...]) -> CandidateWords:
@@ -134,7 +134,7 @@ class EncodedDocument:
         """The positions that these words, side by side, cover."""
         if len(parts) == 1 or parts[0] not in self._positions:
             return self._positions.get(parts[0], ())
-        starts = occurrences(self._words, " ".join(parts))
+        starts = find_occurrences(self._words, " ".join(parts))
         return tuple(sorted({start + offset for start in starts for offset in range(len(parts))}))
 
 

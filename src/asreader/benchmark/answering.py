@@ -12,7 +12,7 @@ from asreader.benchmark.material import Material, material
 from asreader.benchmark.timing import Times, Way, alternate, at_its_best, provenance
 from asreader.benchmark.training import Sizes
 from asreader.benchmark.yardstick import PlainData, Yardstick, answers
-from asreader.data.store import encode
+from asreader.data.store import encode_examples
 from asreader.inference.reader import Reader, pick_device
 from asreader.inference.store_evaluation import EVALUATION_BATCH
 
@@ -69,7 +69,7 @@ def _alone(
     Ours begins with words and ends with an Answer in words; the yardstick begins with numbers and ends with one.
     """
     example = made.alone
-    data = PlainData(encode([example]), made.vocabulary, device)
+    data = PlainData(encode_examples([example]), made.vocabulary, device)
     ours = Way(lambda: reader.answer(example.words, example.question, example.candidates), torch.get_num_threads())
     plain = at_its_best(lambda: answers(network, data, 1), device)
     ours.work()

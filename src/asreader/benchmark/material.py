@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.data.example import GAP, Example
-from asreader.data.store import Store, encode
+from asreader.data.store import Store, encode_examples
 from asreader.data.vocabulary import Vocabulary
 
 VOCABULARY = 53_000
@@ -51,7 +51,7 @@ def material(questions: int, seed: int = 0, words: int = VOCABULARY) -> Material
     alone, *rest = _examples(generator, names, texts)
     asked_next = generator.choice(words, (FURTHER, QUESTION_WORDS), p=commonness / commonness.sum())
     further = tuple((GAP, *(names[word] for word in question[1:])) for question in asked_next)
-    return Material(encode(rest), Vocabulary(names, unknown=100), alone, further)
+    return Material(encode_examples(rest), Vocabulary(names, unknown=100), alone, further)
 
 
 def _lengths(

@@ -17,7 +17,7 @@ from asreader.evaluation.breakdowns.accuracy_by import data_sets
 from asreader.evaluation.breakdowns.breakdown_table import Table, plain
 from asreader.evaluation.breakdowns.slices import BUCKETS, NOWHERE, Ints, Questions
 from asreader.evaluation.breakdowns.systems import System
-from asreader.system.progress import say
+from asreader.system.progress import print_status
 
 
 class Shape(StrEnum):
@@ -80,7 +80,7 @@ class Missing:
         return f"{self.name}: left out, because {self.reason}"
 
 
-def figures(systems: Sequence[System], left_out: Callable[[str], None] = say) -> list[Figure]:
+def figures(systems: Sequence[System], left_out: Callable[[str], None] = print_status) -> list[Figure]:
     """Every figure that these systems and their data can give; `left_out` hears, in a line each, what they cannot."""
     if not systems:
         raise ValueError("there is no system to draw")

@@ -13,7 +13,7 @@ from asreader.evaluation.breakdowns import systems
 from asreader.evaluation.breakdowns.breakdown_table import escaped
 from asreader.evaluation.breakdowns.systems import Source
 from asreader.system import atomic_files
-from asreader.system.progress import watched
+from asreader.system.progress import track_progress
 
 INDEX = "index.md"
 KINDS = (".png", ".svg", ".csv")
@@ -77,8 +77,8 @@ def analyse(
 def write(made: Analysis, workers: int = 1) -> None:
     """Write all files once everything is drawn, each as a whole; files that an earlier analysis left there go."""
     drawn = [figure for figure in made.figures if figure.plots]
-    pictures = executors.ordered("local", picture, drawn, workers)
-    by_name = dict(zip((figure.name for figure in drawn), watched(pictures, "drawing", len(drawn)), strict=True))
+    pictures = executors.map_ordered("local", picture, drawn, workers)
+    by_name = dict(zip((figure.name for figure in drawn), track_progress(pictures, "drawing", len(drawn)), strict=True))
     for figure in made.figures:
         _write_figure(figure, by_name.get(figure.name), made.folder / figure.name)
     written = {path for figure in made.figures for path in made.files(figure)}
@@ -91,5 +91,5 @@ def _write_figure(figure: Figure, drawn: Picture | None, stem: Path) -> None:
     atomic_files.write_text(stem.with_suffix(".csv"), figure.table.csv())
     if drawn is not None:
         atomic_files.write_text(stem.with_suffix(".svg"), drawn.svg)
-        with atomic_files.replacing(stem.with_suffix(".png")) as scratch:
+        with atomic_files.atomic_write(stem.with_suffix(".png")) as scratch:
             scratch.write_bytes(drawn.png)

@@ -10,7 +10,7 @@ import typer
 
 import asreader
 from asreader.cli import analysis, benchmark, combine, data, lists, make, report, sweep, work
-from asreader.errors import InputError, Stopped
+from asreader.errors import ExecutionError, InputError
 
 app = typer.Typer(
     name="asreader",
@@ -63,7 +63,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except InputError as error:
         _fail(str(error), 2)
-    except Stopped as error:
+    except ExecutionError as error:
         _fail(str(error), 1)
     except typer.Abort:
         _fail("stopped", 1)

@@ -14,9 +14,9 @@ def stats(
     data: Data, format: Format = None, only: Only = None, skip_bad: SkipBad = False, as_json: AsJson = False
 ) -> None:
     """Statistics of any data, split by split: Table 1 of the paper."""
-    from asreader.data.loading import statistics
+    from asreader.data.dataset import compute_data_statistics
 
-    found = statistics(data, format=format, only=only, skip_bad=skip_bad)
+    found = compute_data_statistics(data, format=format, only=only, skip_bad=skip_bad)
     if as_json:
         print_json({label: part.as_json() for label, part in found.items()})
     else:
@@ -35,13 +35,13 @@ def convert(
 ) -> None:
     """Turn any known format into JSONL or CBT."""
     from asreader import plugins
-    from asreader.data.loading import examples
+    from asreader.data.dataset import load_examples
     from asreader.system import atomic_files
 
-    line = plugins.load("data.formats", to.value).line
+    line = plugins.load_plugin("data.formats", to.value).format_example
     count = 0
-    with atomic_files.replacing(out) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
-        for _, example in examples(data, format=format, only=only, skip_bad=skip_bad):
+    with atomic_files.atomic_write(out) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
+        for _, example in load_examples(data, format=format, only=only, skip_bad=skip_bad):
             file.write(line(example))
             count += 1
     print(f"{count:,} questions -> {out}")
@@ -55,7 +55,7 @@ def prepare(
     skip_bad: SkipBad = False,
 ) -> None:
     """Read data once and encode it into memory-mapped stores, one a split: what training reads."""
-    from asreader.data import loading
+    from asreader.data import dataset
 
-    for label, questions in loading.prepare(data, out, format=format, only=only, skip_bad=skip_bad).items():
+    for label, questions in dataset.prepare_stores(data, out, format=format, only=only, skip_bad=skip_bad).items():
         print(f"{questions:,} questions -> {out / label}")

@@ -18,19 +18,19 @@ from rich.text import Text
 
 import asreader
 from asreader.attention import highlight
-from asreader.baselines import predict
+from asreader.baselines import predict_answers
 from asreader.cloze.stories.generator import stories
+from asreader.data.dataset import read_examples
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
-from asreader.data.reading import read
-from asreader.data.store import encode
+from asreader.data.store import encode_examples
 from asreader.evaluation import ensembles, metrics
 from asreader.inference.answer import Answer
 from asreader.inference.reader import Reader
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.system import atomic_files
-from asreader.system.progress import waiting, watched
+from asreader.system.progress import show_spinner, track_progress
 from asreader.training import loop
 
 TRAIN, VALID = 12_000, 1_000
@@ -94,7 +94,7 @@ def _second_reader(chosen: Config, out: Path) -> Iterator[Callable[[], Run | Non
     with subprocess.Popen(command, env=alone, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
 
         def finished() -> Run | None:
-            with waiting("the second reader"):
+            with show_spinner("the second reader"):
                 return None if process.wait() else Run(out / "second")
 
         try:
@@ -133,9 +133,9 @@ def settings(train: Path, valid: Path) -> Config:
 
 def write_stories(path: Path, count: int, seed: int) -> Path:
     """Generated stories as a JSONL file."""
-    with atomic_files.replacing(path) as scratch, scratch.open("w", encoding="utf-8") as file:
-        for example in watched(stories(count, seed), f"writing {path.name}", count):
-            file.write(jsonl.line(example))
+    with atomic_files.atomic_write(path) as scratch, scratch.open("w", encoding="utf-8") as file:
+        for example in track_progress(stories(count, seed), f"writing {path.name}", count):
+            file.write(jsonl.format_example(example))
     return path
 
 
@@ -146,7 +146,7 @@ def _show_example(console: Console, example: Example) -> None:
 
 def _scores(reader: Reader) -> RenderableType:
     """The reader beside the strongest rule that learns nothing, on three kinds of questions."""
-    written = [example for _, example in read(WRITTEN)]
+    written = [example for _, example in read_examples(WRITTEN)]
     kinds = {
         f"{VALID:,} new stories": list(stories(VALID, SEED + 1)),
         "500 stories of unseen names": list(stories(500, SEED + 2, unseen=True)),
@@ -156,7 +156,7 @@ def _scores(reader: Reader) -> RenderableType:
     for column in ("", "reader", "95% interval", "maximum frequency", "chance"):
         table.add_column(column, justify="left" if not column else "right")
     for name, examples in kinds.items():
-        found = reader.evaluate(encode(examples)).scores
+        found = reader.evaluate(encode_examples(examples)).scores
         low, high = found.interval
         rules = [f"{baseline(rule, examples):.3f}" for rule in ("maximum_frequency", "uniform")]
         table.add_row(name, f"{found.accuracy:.3f}", f"{low:.3f} to {high:.3f}", *rules)
@@ -176,7 +176,7 @@ def _right_and_wrong(reader: Reader) -> list[tuple[Example, Answer]]:
 
 def baseline(name: str, examples: Iterable[Example]) -> float:
     """Accuracy of a rule that learns nothing."""
-    return metrics.scores(predict(name, examples), metrics.shared).accuracy
+    return metrics.scores(predict_answers(name, examples), metrics.shared).accuracy
 
 
 def january_or_march(reader: Reader) -> RenderableType:

@@ -28,7 +28,9 @@ def executors(as_json: AsJson = False) -> None:
 def _listed(folder: str, as_json: bool, *more: str) -> None:
     from asreader import plugins
 
-    rows = [(name, plugins.summary(place, name)) for place in (folder, *more) for name in plugins.names(place)]
+    rows = [
+        (name, plugins.read_summary(place, name)) for place in (folder, *more) for name in plugins.list_plugins(place)
+    ]
     if as_json:
         print_json([{"name": name, "summary": text} for name, text in rows])
     else:

@@ -106,7 +106,7 @@ def _show_summary(summary: Summary, out: Path, as_json: bool, what: str) -> None
         *summary.notes[:SHOWN],
         *([f"... and {more:,} {what} that share less (all with --json)"] if more > 0 else []),
     ):
-        progress.say(line)
+        progress.print_status(line)
     if as_json:
         print_json({what: summary.pieces} | summary.as_json())
         return

@@ -17,7 +17,7 @@ from asreader.evaluation.comparison import Comparison, Evidence
 from asreader.evaluation.ensembles import Combined
 from asreader.evaluation.metrics import Scores
 from asreader.evaluation.result_table import Row
-from asreader.system.markup import visible
+from asreader.system.markup import escape_controls
 
 LEVEL = 0.05
 """Of significance."""
@@ -67,7 +67,9 @@ def ensemble(found: Combined) -> Text:
     if found.cross_validated is not None:
         lines.append(f"valid, cross-validated (chosen on other questions): {found.cross_validated:.4f}")
     if len(set(found.weights)) > 1:
-        lines += [f"{weight:.4f}  {visible(name)}" for name, weight in zip(found.members, found.weights, strict=True)]
+        lines += [
+            f"{weight:.4f}  {escape_controls(name)}" for name, weight in zip(found.members, found.weights, strict=True)
+        ]
     return Text("\n".join(lines))
 
 
@@ -76,7 +78,7 @@ def results(found: Sequence[Row], style: str = "terminal") -> RenderableType:
     columns = {"valid": "valid", "test": "test", "paper_valid": "paper valid", "paper_test": "paper test"}
     used = {key: title for key, title in columns.items() if any(getattr(row, key) is not None for row in found)}
     head = ["", *used.values()]
-    body = [[visible(" ".join(row.name.split())), *(_figure(row, key) for key in used)] for row in found]
+    body = [[escape_controls(" ".join(row.name.split())), *(_figure(row, key) for key in used)] for row in found]
     if style == "markdown":
         lines = [head, ["---", *["---:"] * len(used)], *([_markdown(cell) for cell in line] for line in body)]
         return Text("\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", _note(found)]))
@@ -149,7 +151,7 @@ def comparison(found: Comparison, show: int) -> RenderableType:
     sides = Table(box=None, pad_edge=False, show_header=False)
     for letter, side in (("A", found.first), ("B", found.second)):
         several = "" if side.deviation is None else f"mean of {side.runs} runs, deviation {100 * side.deviation:.2f}"
-        sides.add_row(letter, Text(visible(side.name)), f"{100 * side.accuracy:.2f}", several)
+        sides.add_row(letter, Text(escape_controls(side.name)), f"{100 * side.accuracy:.2f}", several)
     counts = Table(box=None, pad_edge=False)
     for title in ("questions" + (", by vote of the runs" if found.first.runs + found.second.runs > 2 else ""),
                   "B right", "B wrong"):  # fmt: skip
@@ -190,6 +192,6 @@ def _flips(found: Comparison, show: int) -> Iterator[RenderableType]:
                 f"  {flip.id}: A {flip.first} ({flip.first_probability:.2f}), "
                 f"B {flip.second} ({flip.second_probability:.2f})"
             )
-            yield Text(visible(told))
+            yield Text(escape_controls(told))
             if flip.question is not None:
-                yield Padding(Text(visible(flip.question), style="dim"), (0, 0, 0, 6))
+                yield Padding(Text(escape_controls(flip.question), style="dim"), (0, 0, 0, 6))

@@ -48,7 +48,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Accuracy of a reader on any data."""
-    from asreader.data.loading import load_store
+    from asreader.data.dataset import load_store
     from asreader.evaluation import predictions as files
     from asreader.inference.reader import Reader
 
@@ -101,11 +101,11 @@ def baseline(
 ) -> None:
     """Accuracy of a rule that learns nothing; ties between candidates are shared equally."""
     from asreader import baselines
-    from asreader.data.loading import examples
+    from asreader.data.dataset import load_examples
     from asreader.evaluation import predictions as files
 
-    found = baselines.evaluate(
-        name, (example for _, example in examples(data, format=format, only=only, skip_bad=skip_bad))
+    found = baselines.evaluate_baseline(
+        name, (example for _, example in load_examples(data, format=format, only=only, skip_bad=skip_bad))
     )
     if predictions is not None:
         files.write(predictions, found.predictions)

@@ -67,7 +67,7 @@ class Unfinished:
                 yield Made(**row["made"])
 
     def _begin(self, as_folder: bool) -> None:
-        with atomic_files.failures_named(self.folder):
+        with atomic_files.disk_errors_as_input_errors(self.folder):
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True)
             self.questions.mkdir() if as_folder else self.questions.touch()
@@ -75,7 +75,7 @@ class Unfinished:
 
     def keep(self, count: int) -> None:
         """Go on behind the first `count` finished pieces; what lies behind them is cut off."""
-        with atomic_files.failures_named(self.folder):
+        with atomic_files.disk_errors_as_input_errors(self.folder):
             lines = self.journal.read_text(encoding="utf-8").splitlines(keepends=True)[: count + 1]
             end = json.loads(lines[-1])["end"] if count else 0
             if self.questions.is_file():
@@ -87,7 +87,7 @@ class Unfinished:
     def write(self, results: Iterable[tuple[Made, Output]]) -> Iterator[Made]:
         """Add the results in order; each is on disk before it is yielded."""
         with (
-            atomic_files.failures_named(self.out),
+            atomic_files.disk_errors_as_input_errors(self.out),
             self.journal.open("a", encoding="utf-8") as journal,
             self._end() as file,
         ):
@@ -108,11 +108,11 @@ class Unfinished:
 
     def finish(self) -> None:
         """The questions take their place; nothing else is left."""
-        with atomic_files.failures_named(self.out):
+        with atomic_files.disk_errors_as_input_errors(self.out):
             for path in [self.questions, *self.questions.glob("*")]:
-                atomic_files.flush_to_disk(path)
+                atomic_files.fsync_path(path)
             self.questions.replace(self.out)
-            atomic_files.flush_to_disk(self.out.parent)
+            atomic_files.fsync_path(self.out.parent)
             shutil.rmtree(self.folder)
 
     def discard(self) -> None:

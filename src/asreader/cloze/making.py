@@ -15,7 +15,7 @@ from asreader import executors
 from asreader.cloze.checkpoint import Made, Output, Unfinished
 from asreader.errors import InputError
 from asreader.system import progress
-from asreader.system.signals import politely
+from asreader.system.signals import graceful_shutdown
 
 NAMED = 5
 """How many bad pieces a Summary names; it counts all."""
@@ -90,9 +90,9 @@ def make(
     try:
         rest = _behind(iter(pieces), output, summary, job)
         stopping = threading.Event()
-        with politely(stopping.set), progress.bar(in_bytes=True) as bar:
+        with graceful_shutdown(stopping.set), progress.progress_bar(in_bytes=True) as bar:
             task = bar.add_task(what, total=total, completed=sum(made.size for made in output.finished), note="")
-            for made in output.write(executors.ordered(job.executor, function, rest, job.workers)):
+            for made in output.write(executors.map_ordered(job.executor, function, rest, job.workers)):
                 if stopping.is_set():
                     raise KeyboardInterrupt
                 if made.bad and not job.skip_bad:
@@ -105,7 +105,9 @@ def make(
         if not summary.questions:
             output.discard()
         else:
-            progress.say(f"what was made so far is kept in {output.folder}; the same command goes on from there")
+            progress.print_status(
+                f"what was made so far is kept in {output.folder}; the same command goes on from there"
+            )
         raise
     output.finish()
     return summary
@@ -122,7 +124,7 @@ def _behind(pieces: Iterator[Work], output: Unfinished, summary: Summary, job: J
         summary.add(made)
     if output.finished:
         output.keep(len(output.finished))
-        progress.say(f"going on from {output.folder}: {len(output.finished):,} done before")
+        progress.print_status(f"going on from {output.folder}: {len(output.finished):,} done before")
     return pieces
 
 

@@ -1,0 +1,1 @@
+"""FILES -> EXAMPLES -> STORE: `dataset` reads any DATA, `store` encodes it, `vocabulary` maps words to rows."""

@@ -1,4 +1,4 @@
-"""DATA path -> Members: the files of a folder or archive, and what their names say of the split."""
+"""DATA path -> SourceFiles: the files of a folder or archive, and the split that their names imply."""
 
 from __future__ import annotations
 
@@ -9,88 +9,94 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from asreader.data.archives import of_tar, of_zip
-from asreader.data.source_file import COMPRESSED, Member, blaming, plain_file, plain_name
+from asreader.data.archives import iterate_tar, iterate_zip
+from asreader.data.source_file import (
+    COMPRESSION_SUFFIXES,
+    SourceFile,
+    make_source_file,
+    report_errors,
+    strip_compression_suffix,
+)
 from asreader.errors import InputError
 
-TARRED = (".tar", ".tgz", ".tar.gz", ".txz", ".tar.xz", ".tbz2", ".tar.bz2")
-SPLITS = {
+TAR_SUFFIXES = (".tar", ".tgz", ".tar.gz", ".txz", ".tar.xz", ".tbz2", ".tar.bz2")
+SPLIT_WORDS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("valid", "validation", "val", "dev", "development"), "valid"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
 
 
-def members(path: Path, only: str | None = None) -> Iterator[Member]:
+def find_files(path: Path, only: str | None = None) -> Iterator[SourceFile]:
     """The files of DATA whose inner or base name matches the glob `only`; folders sorted, archives in their order."""
 
-    def wanted(name: str) -> bool:
-        pattern = plain_name(only or "*")
+    def is_wanted(name: str) -> bool:
+        pattern = strip_compression_suffix(only or "*")
         return fnmatchcase(name, pattern) or fnmatchcase(PurePosixPath(name).name, pattern)
 
-    with blaming(str(path)):
+    with report_errors(str(path)):
         mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
-        yield from _of_folder(path, wanted)
+        yield from _iterate_folder(path, is_wanted)
     elif not stat.S_ISREG(mode):
         raise InputError(f"{path}: neither a file nor a folder")
-    elif path.name.lower().endswith(TARRED):
-        yield from of_tar(path, wanted)
+    elif path.name.lower().endswith(TAR_SUFFIXES):
+        yield from iterate_tar(path, is_wanted)
     elif path.name.lower().endswith(".zip"):
-        yield from of_zip(path, wanted)
-    elif wanted(plain_name(path.name)):
-        yield plain_file(path, _split_folder(path.parent) + path.name)
+        yield from iterate_zip(path, is_wanted)
+    elif is_wanted(strip_compression_suffix(path.name)):
+        yield make_source_file(path, _split_prefix(path.parent) + path.name)
 
 
 def is_archive(name: str) -> bool:
-    """Whether `members` would look into a file of this name (a compression suffix may be gone already)."""
-    return name.lower().endswith((*TARRED, ".zip"))
+    """Whether `find_files` looks into a file of this name (its compression suffix may already be stripped)."""
+    return name.lower().endswith((*TAR_SUFFIXES, ".zip"))
 
 
-def plain_size(paths: Iterable[Path], only: str | None = None) -> int | None:
-    """Bytes of all files of DATA, for a bar; None where packing hides how much it will be."""
+def count_plain_bytes(paths: Iterable[Path], only: str | None = None) -> int | None:
+    """Total size of all files of DATA, for a progress bar; None if any is compressed or in an archive."""
     total = 0
     for path in paths:
         if is_archive(path.name):
             return None
-        for member in members(path, only):
-            if member.path is None or member.path.suffix.lower() in COMPRESSED:
+        for file in find_files(path, only):
+            if file.path is None or file.path.suffix.lower() in COMPRESSION_SUFFIXES:
                 return None
-            with blaming(member.where):
-                total += member.path.stat().st_size
+            with report_errors(file.where):
+                total += file.path.stat().st_size
     return total
 
 
-def split(name: str) -> str:
-    """Train, valid, test or "": the last such word of the base name, else of its folders from the inside out."""
+def detect_split(name: str) -> str:
+    """Train, valid, test or "": the last such word of the base name, else of its folders from the innermost out."""
     for part in reversed(PurePosixPath(name.lower()).parts):
         for word in reversed(re.findall("[a-z]+", part)):
-            if word in SPLITS:
-                return SPLITS[word]
+            if word in SPLIT_WORDS:
+                return SPLIT_WORDS[word]
     return ""
 
 
-def _split_folder(folder: Path) -> str:
-    """The folder's own name as a prefix if it says nothing but the split: someone may name `questions/training`."""
+def _split_prefix(folder: Path) -> str:
+    """The folder's name as a prefix if it is a split word alone: DATA may be a path such as `questions/training`."""
     name = folder.resolve().name
-    return f"{name}/" if name.lower() in SPLITS else ""
+    return f"{name}/" if name.lower() in SPLIT_WORDS else ""
 
 
-def _of_folder(folder: Path, wanted: Callable[[str], bool]) -> Iterator[Member]:
-    prefix = _split_folder(folder)
-    for path in _walk(folder, frozenset({folder.resolve()})):
+def _iterate_folder(folder: Path, is_wanted: Callable[[str], bool]) -> Iterator[SourceFile]:
+    prefix = _split_prefix(folder)
+    for path in _walk_folder(folder, frozenset({folder.resolve()})):
         name = prefix + path.relative_to(folder).as_posix()
-        if wanted(plain_name(name)):
-            yield plain_file(path, name)
+        if is_wanted(strip_compression_suffix(name)):
+            yield make_source_file(path, name)
 
 
-def _walk(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
-    """Files in sorted order; a linked folder is followed unless it leads back up. Broken links fail when opened."""
-    with blaming(str(folder)):
+def _walk_folder(folder: Path, ancestors: frozenset[Path]) -> Iterator[Path]:
+    """Files in sorted order; a linked folder is followed unless it is an ancestor. Broken links fail when opened."""
+    with report_errors(str(folder)):
         entries = sorted(os.listdir(folder))
     for path in (folder / entry for entry in entries if not entry.startswith(".")):
         if path.is_dir():
-            if (target := path.resolve()) not in above:
-                yield from _walk(path, above | {target})
+            if (target := path.resolve()) not in ancestors:
+                yield from _walk_folder(path, ancestors | {target})
         elif path.is_file() or not path.exists():
             yield path

@@ -1,4 +1,4 @@
-"""One cloze question in words: the Example that every format yields and everything else consumes."""
+"""One cloze question in words: the Example that every format yields and all other code consumes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 GAP = "XXXXX"
-"""The one word that marks the blank in a question, whatever the source wrote (@placeholder, ____, XXXXX)."""
+"""The word that marks the gap in a question, however the source writes it (@placeholder, ____, XXXXX)."""
 
 Sentence = tuple[str, ...]
 
@@ -16,9 +16,9 @@ Sentence = tuple[str, ...]
 class Example:
     """A document (sentences of words), a question with a GAP, candidates in the data's own order, the answer.
 
-    Without `candidates` every distinct word of the document is one (see `proposed`). An answer need not be
-    among the candidates or in the document: it is then counted as missed, never dropped in silence.
-    `names` are the real names of anonymous words, for showing alone: no reader sees them, no store keeps them.
+    Without `candidates` every distinct word of the document is one (see `propose_candidates`). An answer need not be
+    among the candidates or in the document: it then counts as missed and is never dropped silently.
+    `names` are the real names of anonymous words, for display only: no reader uses them, no store contains them.
     """
 
     id: str
@@ -30,23 +30,23 @@ class Example:
 
     @property
     def words(self) -> Sentence:
-        """The document as one run of words."""
+        """The document as one sequence of words."""
         return tuple(chain.from_iterable(self.document))
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The candidates given or, without any, those proposed from the document."""
-        return self.candidates or proposed(self.document)
+        """The given candidates or, without any, those proposed from the document."""
+        return self.candidates or propose_candidates(self.document)
 
 
-def proposed(document: tuple[Sentence, ...]) -> tuple[str, ...]:
-    """Every distinct word of the document that holds a letter or digit, in order of appearance."""
+def propose_candidates(document: tuple[Sentence, ...]) -> tuple[str, ...]:
+    """Every distinct word of the document that contains a letter or digit, in order of appearance."""
     distinct = dict.fromkeys(chain.from_iterable(document))
     return tuple(word for word in distinct if word != GAP and any(map(str.isalnum, word)))
 
 
-def problem(example: Example) -> str | None:
-    """Why this cannot be a question, or None: the rules that every format applies. Words never hold white space."""
+def find_problem(example: Example) -> str | None:
+    """Why this is not a valid question, or None; every format applies these rules. Words never contain white space."""
     if not any(example.document):
         return "the document is empty"
     if not example.question:

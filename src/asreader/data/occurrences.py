@@ -1,14 +1,14 @@
-"""words + candidate -> start positions: where a candidate of one or more words stands in a document."""
+"""words + candidate -> start positions: where a candidate of one or more words occurs in a document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
-def occurrences(words: Sequence[str], candidate: str) -> list[int]:
-    """Every position at which the candidate's words stand next to each other; an empty candidate stands nowhere.
+def find_occurrences(words: Sequence[str], candidate: str) -> list[int]:
+    """Every position at which the candidate's words occur in a row; an empty candidate occurs nowhere.
 
-    Words are compared as written. Occurrences may overlap: "ha ha" stands twice in "ha ha ha".
+    Words are compared as written. Occurrences may overlap: "ha ha" occurs twice in "ha ha ha".
     """
     parts = candidate.split()
     if not parts:

@@ -15,18 +15,21 @@ from asreader.data.example import GAP
 from asreader.errors import InputError
 from asreader.system import atomic_files
 
-PADDING_ROW, GAP_ROW, SEPARATOR_ROW, FIRST_ANONYMOUS_ROW = 0, 1, 2, 3
+PADDING_ROW = 0
+GAP_ROW = 1
+SEPARATOR_ROW = 2
+FIRST_ANONYMOUS_ROW = 3
 UNKNOWN, ENTITY = -1, -2
-"""Stand-ins in a table of rows for words that get one of the anonymous rows, example by example."""
+"""Placeholders in a table of rows for words that get one of the anonymous rows, example by example."""
 
 ENTITY_WORD = re.compile(r"@entity\d+")
-# Words never hold a space, so these names cannot be taken for words of a text.
+# Words never contain a space, so these names cannot collide with words of a text.
 _FIXED_NAMES = ("<the padding>", "<the gap>", "<the separator>")
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Rows: padding, gap, separator, `unknown` and `entities` anonymous rows, then the known words, commonest first."""
+    """Rows: padding, gap, separator, `unknown` and `entities` anonymous rows, then the known words by frequency."""
 
     words: tuple[str, ...]
     unknown: int
@@ -39,28 +42,28 @@ class Vocabulary:
 
     @property
     def unknown_rows(self) -> range:
-        """The vectors that unknown words borrow."""
+        """The anonymous rows of unknown words."""
         return range(FIRST_ANONYMOUS_ROW, FIRST_ANONYMOUS_ROW + self.unknown)
 
     @property
     def entity_rows(self) -> range:
-        """The vectors that @entityN words borrow."""
+        """The anonymous rows of @entityN words."""
         return range(self.unknown_rows.stop, self.unknown_rows.stop + self.entities)
 
     @cached_property
-    def _row(self) -> dict[str, int]:
+    def _row_by_word(self) -> dict[str, int]:
         return {word: row for row, word in enumerate(self.words, self.entity_rows.stop)} | {GAP: GAP_ROW}
 
     def rows(self, words: Sequence[str]) -> NDArray[np.int32]:
-        """Row of each word; UNKNOWN or ENTITY for words that have none of their own."""
-        known = np.fromiter((self._row.get(word, UNKNOWN) for word in words), np.int32, len(words))
+        """Row of each word; UNKNOWN or ENTITY for words without a row of their own."""
+        known = np.fromiter((self._row_by_word.get(word, UNKNOWN) for word in words), np.int32, len(words))
         if self.entities:
-            known[[place for place, word in enumerate(words) if ENTITY_WORD.fullmatch(word)]] = ENTITY
+            known[[index for index, word in enumerate(words) if ENTITY_WORD.fullmatch(word)]] = ENTITY
         return known
 
     def row(self, word: str) -> int:
-        """The same of a single word."""
-        return ENTITY if self.entities and ENTITY_WORD.fullmatch(word) else self._row.get(word, UNKNOWN)
+        """Row of a single word; UNKNOWN or ENTITY if it has none of its own."""
+        return ENTITY if self.entities and ENTITY_WORD.fullmatch(word) else self._row_by_word.get(word, UNKNOWN)
 
     def save(self, path: Path) -> None:
         """Write vocabulary.txt."""
@@ -68,12 +71,12 @@ class Vocabulary:
         atomic_files.write_text(path, "".join(f"{word}\n" for word in (*_FIXED_NAMES, *anonymous, *self.words)))
 
 
-def load(path: Path) -> Vocabulary:
-    """Read vocabulary.txt; rows that are not in the order `save` writes them are refused."""
+def load_vocabulary(path: Path) -> Vocabulary:
+    """Read vocabulary.txt; rows in another order than that of `save` are refused."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a vocabulary that can be read: {error}") from None
+        raise InputError(f"{path}: not a readable vocabulary: {error}") from None
     rest = lines[len(_FIXED_NAMES) :]
     unknown = sum(line.startswith("<unknown ") for line in rest)
     entities = sum(line.startswith("<entity ") for line in rest)
@@ -83,10 +86,12 @@ def load(path: Path) -> Vocabulary:
     return vocabulary
 
 
-def build(counts: Mapping[str, int], *, min_count: int, unknown: int, extra: Iterable[str] = ()) -> Vocabulary:
-    """Known words from the training data's counts; `extra` words (of evaluation data) come in whatever their count.
+def build_vocabulary(
+    counts: Mapping[str, int], *, min_count: int, unknown: int, extra: Iterable[str] = ()
+) -> Vocabulary:
+    """Known words from the counts of the training data; `extra` words (of evaluation data) are added with any count.
 
-    Entities have no meaning of their own, so they are rows to borrow: as many as the training data has names for them.
+    Entities have no fixed meaning, so they get anonymous rows: as many as the training data has entity names.
     """
     frequent = {word: count for word, count in counts.items() if count >= min_count}
     frequent |= {word: 0 for word in extra if word not in frequent}

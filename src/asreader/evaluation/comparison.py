@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from asreader.data.loading import load_store
+from asreader.data.dataset import load_store
 from asreader.errors import InputError
 from asreader.evaluation import bootstrap, ensembles
 from asreader.evaluation.bootstrap import SEED, Interval
@@ -197,7 +197,7 @@ def _with_questions(flips: Sequence[Flip], data: Path, split: str | None, format
             raise InputError(
                 f"{data}: the question {flip.id!r} is not in it; name the data that the predictions are of"
             )
-        example = store.example(places[flip.id])
+        example = store.decode_example(places[flip.id])
         if example.answer != flip.answer:
             raise InputError(f"{data}: the question {flip.id!r} has another answer than in the predictions")
         found.append(replace(flip, question=" ".join(example.question)))

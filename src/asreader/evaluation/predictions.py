@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.errors import InputError
-from asreader.system.atomic_files import replacing
+from asreader.system.atomic_files import atomic_write
 
 LARGEST = float(np.float32(1.001))
 """How far above 1 a probability may lie: float32 sums are not exact."""
@@ -70,7 +70,7 @@ def real(candidates: Sequence[str]) -> NDArray[np.bool_]:
 def write(path: str | os.PathLike[str], predictions: Iterable[Prediction]) -> None:
     """Predictions -> JSONL file (.gz and .xz are compressed), all or nothing: an interrupted write leaves no trace."""
     path = Path(path)
-    with replacing(path) as scratch, _opened(scratch, path.suffix, "wb") as file:
+    with atomic_write(path) as scratch, _opened(scratch, path.suffix, "wb") as file:
         file.writelines(map(_line, _distinct(predictions)))
 
 

@@ -22,7 +22,7 @@ from asreader.evaluation.ensembles import Aligned, Choice, Ensemble
 from asreader.evaluation.metrics import TOPS
 from asreader.evaluation.published import Published
 from asreader.runs.seed_groups import Setting, group_by_seed
-from asreader.system.atomic_files import folders_below
+from asreader.system.atomic_files import walk_folders
 
 BEST = 0.2
 """The part of all readers whose mean the paper reports beside the best one."""
@@ -74,7 +74,7 @@ class Draft:
 
 def find(folders: Sequence[Path]) -> list[Path]:
     """All runs in or under the folders that have predicted their validation data, sorted."""
-    below = {run for folder in folders for run in folders_below(folder)}
+    below = {run for folder in folders for run in walk_folders(folder)}
     found = sorted(run for run in below if (run / "predictions" / "valid.jsonl").is_file())
     if not found:
         names = ", ".join(map(str, folders))

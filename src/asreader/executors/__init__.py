@@ -1,20 +1,20 @@
-"""Contract of an executor: where many independent pieces of work are done, here or on a cluster.
+"""Contract of an executor: runs many independent items of work, on this machine or on a cluster.
 
 An executor is a file of this folder with two functions:
 
-    def ordered(function, items, workers) -> Iterator of results
-    def each(function, items, workers, share, stopping) -> Iterator of Outcomes
+    def map_ordered(function, items, workers) -> Iterator of results
+    def run_each(function, items, workers, resources, should_stop) -> Iterator of Outcomes
 
-`ordered` applies `function` to every item and yields the results in the order of the items, whatever finishes first,
-and takes only so many items ahead, so that memory does not grow with their number; an item that fails ends it.
+`map_ordered` applies `function` to every item and yields the results in the order of the items. It takes a bounded
+number of items ahead, so memory does not grow with the number of items. An item that fails ends it.
 
-`each` is for long work that may fail: it yields an Outcome for every item, in the order in which they are done. An
-exception, a killed process or a lost machine costs that item alone; what was killed is tried again RETRIES times. Items
-are done in other processes than this one, each on its `share` of processors and GPUs. As soon as `stopping()` is true
-the processes are asked politely to stop, and KeyboardInterrupt is raised.
+`run_each` is for long work that may fail: it yields an Outcome for every item, in order of completion. An exception, a
+killed process or a lost machine costs that item alone; an item whose process was killed is retried RETRIES times. Items
+run in other processes than this one, each with its `resources` (CPUs and GPUs). As soon as `should_stop()` is true the
+processes are asked to shut down gracefully, and KeyboardInterrupt is raised.
 
 Function, items and results must be picklable: they travel between processes of one user, never through files.
-`workers` 0 means: as many as there is room for.
+`workers` 0 means as many as the CPUs or GPUs allow.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from asreader import plugins
-from asreader.errors import InputError, Stopped
+from asreader.errors import ExecutionError, InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 RETRIES = 2
-"""How often an item is tried again whose process was killed; work that is resumable loses little by it."""
+"""How often an item is retried whose process was killed; resumable work loses little by it."""
 POLL_SECONDS = 0.2
-"""Between two looks at `stopping`."""
+"""Time between two calls of `should_stop`."""
 GRACE_SECONDS = 60.0
-"""How long work may take to stop politely; then it is killed."""
+"""How long a graceful shutdown may take; then the processes are killed."""
 
 
 @dataclass(frozen=True)
-class Share:
-    """What one item occupies while it is worked on; `gpus` may be a fraction: a quarter lets four share one."""
+class ResourceRequest:
+    """What one item occupies while it runs; `gpus` may be a fraction: with 0.25 four items share one GPU."""
 
     cpus: int = 1
     gpus: float = 0.0
@@ -49,53 +49,53 @@ class Share:
 
 @dataclass(frozen=True)
 class Outcome(Generic[Item, Result]):
-    """What became of an item: a result, or in one line why there is none."""
+    """The result of an item, or one line that says why there is none."""
 
     item: Item
     result: Result | None = None
     failure: str = ""
 
 
-def never() -> bool:
-    """For work that nobody stops."""
+def never_stop() -> bool:
+    """The default of `should_stop`."""
     return False
 
 
-def ordered(
+def map_ordered(
     executor: str, function: Callable[[Item], Result], items: Iterable[Item], workers: int = 0
 ) -> Iterator[Result]:
-    """The results of `function` in the order of the items, by the executor of that name."""
-    run: Callable[..., Any] = plugins.load("executors", executor).ordered
+    """Results of `function` in the order of the items, by the executor of that name."""
+    run: Callable[..., Any] = plugins.load_plugin("executors", executor).map_ordered
     return iter(run(function, items, workers))
 
 
-def each(
+def run_each(
     executor: str,
     function: Callable[[Item], Result],
     items: Iterable[Item],
     workers: int = 0,
     *,
-    share: Share = Share(),
-    stopping: Callable[[], bool] = never,
+    resources: ResourceRequest = ResourceRequest(),
+    should_stop: Callable[[], bool] = never_stop,
 ) -> Iterator[Outcome[Item, Result]]:
-    """What became of each item, as they are done, by the executor of that name."""
-    run: Callable[..., Any] = plugins.load("executors", executor).each
-    return iter(run(function, items, workers, share, stopping))
+    """Outcomes of the items, in order of completion, by the executor of that name."""
+    run: Callable[..., Any] = plugins.load_plugin("executors", executor).run_each
+    return iter(run(function, items, workers, resources, should_stop))
 
 
-def attempt(function: Callable[[Item], Result], item: Item) -> Outcome[Item, Result]:
-    """Where the work is done: an exception becomes a line, for not every exception can travel."""
+def attempt_item(function: Callable[[Item], Result], item: Item) -> Outcome[Item, Result]:
+    """Run one item in the worker; an exception becomes a line of text, because not every exception can be pickled."""
     try:
         return Outcome(item, function(item))
     except Exception as error:
-        return Outcome(item, failure=reason(error))
+        return Outcome(item, failure=describe_error(error))
 
 
-def reason(error: BaseException) -> str:
-    """An exception in one line; one that nobody foresaw says where it was raised."""
+def describe_error(error: BaseException) -> str:
+    """An exception in one line; an unexpected one includes the file and line that raised it."""
     text = " ".join(str(error).split())
-    if isinstance(error, InputError | Stopped):
+    if isinstance(error, InputError | ExecutionError):
         return text
-    place = traceback.extract_tb(error.__traceback__)[-1:]
-    where = "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in place)
-    return f"{type(error).__name__}: {text}{where}"
+    frames = traceback.extract_tb(error.__traceback__)[-1:]
+    location = "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in frames)
+    return f"{type(error).__name__}: {text}{location}"

@@ -11,16 +11,25 @@ from itertools import islice
 from typing import Any
 
 from asreader.errors import InputError
-from asreader.executors import GRACE_SECONDS, POLL_SECONDS, RETRIES, Item, Outcome, Result, Share, attempt
-from asreader.system.progress import say
+from asreader.executors import (
+    GRACE_SECONDS,
+    POLL_SECONDS,
+    RETRIES,
+    Item,
+    Outcome,
+    ResourceRequest,
+    Result,
+    attempt_item,
+)
+from asreader.system.progress import print_status
 
-AT_ONCE = 512
-"""Items of one Ray Data job, or tasks handed to Ray ahead: enough for many machines, few enough to keep in memory."""
+MAX_PENDING = 512
+"""Items of one Ray Data job, or tasks submitted ahead: enough for many machines, few enough to keep in memory."""
 
 
-def ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: int = 0) -> Iterator[Result]:
-    """Ray Data jobs of AT_ONCE items each."""
-    _start(workers)
+def map_ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: int = 0) -> Iterator[Result]:
+    """Ray Data jobs of MAX_PENDING items each."""
+    _start_ray(workers)
     import ray.data
 
     context = ray.data.DataContext.get_current()
@@ -28,61 +37,66 @@ def ordered(function: Callable[[Item], Result], items: Iterable[Item], workers: 
     context.enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     remaining = iter(items)
-    while some := list(islice(remaining, AT_ONCE)):
-        rows = ray.data.from_items([{"item": item} for item in some], override_num_blocks=len(some))
-        for row in rows.map(partial(_of_row, function), concurrency=workers or None).iter_rows():
+    while chunk := list(islice(remaining, MAX_PENDING)):
+        rows = ray.data.from_items([{"item": item} for item in chunk], override_num_blocks=len(chunk))
+        for row in rows.map(partial(_apply_to_row, function), concurrency=workers or None).iter_rows():
             yield row["result"]
 
 
-def _of_row(function: Callable[[Item], Result], row: dict[str, Item]) -> dict[str, Result]:
+def _apply_to_row(function: Callable[[Item], Result], row: dict[str, Item]) -> dict[str, Result]:
     return {"result": function(row["item"])}
 
 
-def each(
+def run_each(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     workers: int,
-    share: Share,
-    stopping: Callable[[], bool],
+    resources: ResourceRequest,
+    should_stop: Callable[[], bool],
 ) -> Iterator[Outcome[Item, Result]]:
-    """A Ray task for each item; Ray finds it a place, and another one if a process or a machine is lost."""
-    ray = _start(workers * share.cpus)
-    _refuse_impossible(ray.cluster_resources(), share)
-    options = {"num_cpus": share.cpus, "num_gpus": share.gpus, "max_retries": RETRIES, "retry_exceptions": False}
+    """One Ray task per item; Ray schedules it, and reschedules it if a process or a machine is lost."""
+    ray = _start_ray(workers * resources.cpus)
+    _check_resources(ray.cluster_resources(), resources)
+    options = {
+        "num_cpus": resources.cpus,
+        "num_gpus": resources.gpus,
+        "max_retries": RETRIES,
+        "retry_exceptions": False,
+    }
 
-    def work(item: Item) -> Outcome[Item, Result]:
-        return attempt(function, item)
+    def run_item(item: Item) -> Outcome[Item, Result]:
+        return attempt_item(function, item)
 
-    task = ray.remote(**options)(work)
-    waiting, running = deque(items), dict[Any, Item]()
+    task = ray.remote(**options)(run_item)
+    pending, running = deque(items), dict[Any, Item]()
     try:
-        while waiting or running:
-            while waiting and len(running) < (workers or AT_ONCE):
-                item = waiting.popleft()
+        while pending or running:
+            while pending and len(running) < (workers or MAX_PENDING):
+                item = pending.popleft()
                 running[task.remote(item)] = item
-            for done in ray.wait(list(running), timeout=POLL_SECONDS)[0]:
-                yield _outcome(ray, done, running.pop(done))
-            if stopping():
+            for finished in ray.wait(list(running), timeout=POLL_SECONDS)[0]:
+                yield _receive_outcome(ray, finished, running.pop(finished))
+            if should_stop():
                 raise KeyboardInterrupt
     finally:
         for unfinished in running:
-            ray.cancel(unfinished)  # as Ctrl-C would in that process
+            ray.cancel(unfinished)  # raises KeyboardInterrupt in that process
         if running:
             ray.wait(list(running), num_returns=len(running), timeout=GRACE_SECONDS)
 
 
-def _outcome(ray: Any, done: Any, item: Item) -> Outcome[Item, Any]:
+def _receive_outcome(ray: Any, finished: Any, item: Item) -> Outcome[Item, Any]:
     try:
-        outcome: Outcome[Item, Any] = ray.get(done)
+        outcome: Outcome[Item, Any] = ray.get(finished)
         return outcome
     except ray.exceptions.RayError as error:
-        first = str(error).strip().splitlines()[0]
-        return Outcome(item, failure=f"its process or machine was lost, {RETRIES + 1} times: {first}")
+        reason = str(error).strip().splitlines()[0]
+        return Outcome(item, failure=f"its process or machine was lost, {RETRIES + 1} times: {reason}")
 
 
-def _start(cpus: int) -> Any:
-    """Ray, connected: RAY_ADDRESS names a cluster, as everywhere in Ray; else one is started on this machine."""
-    # Ray writes of lost processes to stdout, which belongs to the result; the outcome says it too.
+def _start_ray(cpus: int) -> Any:
+    """Connect to the cluster of RAY_ADDRESS, or start Ray on this machine; returns the module."""
+    # Ray reports lost processes on stdout, which is kept for results; the outcome reports them too.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?s).*")
     try:
         import ray
@@ -90,21 +104,21 @@ def _start(cpus: int) -> Any:
         raise InputError("--executor ray: Ray is not installed; pip install 'asreader[ray]'") from None
     if not ray.is_initialized():
         address = os.environ.get("RAY_ADDRESS", "local")
-        # It stays for all that this process asks of it, so it gets all processors, whatever is asked for first.
-        processors = max(cpus, os.cpu_count() or 1)
-        here: dict[str, Any] = {"num_cpus": processors, "include_dashboard": False} if address == "local" else {}
+        # Ray runs until this process ends, so it gets all CPUs, however few the first call needs.
+        all_cpus = max(cpus, os.cpu_count() or 1)
+        options: dict[str, Any] = {"num_cpus": all_cpus, "include_dashboard": False} if address == "local" else {}
         try:
-            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **here)
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
         except (ConnectionError, ray.exceptions.RayError) as error:
             raise InputError(f"--executor ray, RAY_ADDRESS={address}: {str(error).splitlines()[0]}") from None
     return ray
 
 
-def _refuse_impossible(cluster: dict[str, float], share: Share) -> None:
-    """Ray would wait for ever for what is not there; a cluster that grows by itself may still get it."""
-    for name, wanted in (("CPU", share.cpus), ("GPU", share.gpus)):
-        if wanted > (there := cluster.get(name, 0)):
-            lack = f"a run wants {wanted:g} {name}s and Ray knows of {there:g}"
+def _check_resources(cluster: dict[str, float], resources: ResourceRequest) -> None:
+    """Refuse a request that Ray would wait for indefinitely; a cluster with autoscaling may still grant it."""
+    for name, needed in (("CPU", resources.cpus), ("GPU", resources.gpus)):
+        if needed > (available := cluster.get(name, 0)):
+            shortage = f"a run needs {needed:g} {name}s and Ray has {available:g}"
             if not os.environ.get("RAY_ADDRESS"):
-                raise InputError(f"--executor ray: {lack}; ask for less, or name a cluster with RAY_ADDRESS")
-            say(f"{lack}; waiting for the cluster to grow")
+                raise InputError(f"--executor ray: {shortage}; request fewer, or name a cluster with RAY_ADDRESS")
+            print_status(f"{shortage}; waiting for the cluster to grow")

@@ -17,7 +17,7 @@ from asreader import readers
 from asreader.batches.batch import Batch
 from asreader.batches.document import EncodedDocument
 from asreader.batches.host import Batcher
-from asreader.data.example import Example, Sentence, problem
+from asreader.data.example import Example, Sentence, find_problem
 from asreader.data.store import Store
 from asreader.data.text import tokenizer
 from asreader.data.vocabulary import Vocabulary
@@ -27,8 +27,8 @@ from asreader.inference.store_evaluation import EVALUATION_BATCH, Evaluation, Pr
 from asreader.readers import Reading
 from asreader.readers.layers import EncodedWords
 from asreader.runs.folder import Calibration, Run
-from asreader.system.progress import watched
-from asreader.system.threads import at_most, on_all_cores
+from asreader.system.progress import track_progress
+from asreader.system.threads import limit_threads, map_on_all_cores
 
 BUNDLED = "bundled"
 Text = str | Sequence[str]
@@ -88,7 +88,7 @@ class Reader:
 
     def read(self, document: Text) -> ReadDocument:
         """Read a document once, to ask about it many times."""
-        sentences = tokenizer.sentences(document) if isinstance(document, str) else (tuple(document),)
+        sentences = tokenizer.tokenize_sentences(document) if isinstance(document, str) else (tuple(document),)
         if not any(sentences):
             raise InputError("the document is empty")
         encoded = self._encode(sentences)
@@ -105,7 +105,7 @@ class Reader:
 
     def limit_threads(self) -> AbstractContextManager[object]:
         """One thread for a single question on a CPU: the work of a step is too small to be shared."""
-        return at_most(1) if self.device.type == "cpu" else nullcontext()
+        return limit_threads(1) if self.device.type == "cpu" else nullcontext()
 
     @property
     def _network(self) -> readers.ReaderNetwork:
@@ -123,7 +123,7 @@ class Reader:
             with torch.inference_mode(), self.autocast():
                 return numbers, batch, self._network.answer(self._network.read(batch.document), batch)
 
-        yield from (on_all_cores if self.device.type == "cpu" else map)(read_batch, batcher.group_by_length(size))
+        yield from (map_on_all_cores if self.device.type == "cpu" else map)(read_batch, batcher.group_by_length(size))
 
     def autocast(self) -> torch.autocast:
         """The precision this reader computes in."""
@@ -134,7 +134,7 @@ class Reader:
         probabilities = [np.zeros(0, np.float32)] * len(store)
         total, counted = 0.0, 0
         batches = -(-len(store) // EVALUATION_BATCH)
-        for numbers, batch, reading in watched(self.read_store(store), "reading", batches):
+        for numbers, batch, reading in track_progress(self.read_store(store), "reading", batches):
             losses = reading.compute_losses(batch.answers)
             total, counted = total + float(losses.values.sum()), counted + int(losses.is_counted.sum())
             rows = reading.scale(self.calibration.temperature).probabilities.cpu().numpy()
@@ -154,10 +154,10 @@ class ReadDocument:
 
     def answer(self, question: Text, candidates: Sequence[str] | None = None) -> Answer:
         """Answer one question about it."""
-        words = tokenizer.question(question) if isinstance(question, str) else tuple(question)
-        surfaces = {" ".join(tokenizer.words(candidate)): candidate for candidate in candidates or ()}
+        words = tokenizer.tokenize_question(question) if isinstance(question, str) else tuple(question)
+        surfaces = {" ".join(tokenizer.tokenize(candidate)): candidate for candidate in candidates or ()}
         example = Example("", self.sentences, words, tuple(surfaces))
-        if wrong := problem(example):
+        if wrong := find_problem(example):
             raise InputError(wrong)
         return self._answer_example(example, surfaces)
 

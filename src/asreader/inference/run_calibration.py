@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from asreader.data.loading import load_store
+from asreader.data.dataset import load_store
 from asreader.evaluation import calibration
 from asreader.inference.reader import Reader
 from asreader.runs.folder import Calibration, Run

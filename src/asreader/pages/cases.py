@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from asreader.data.dataset import load_examples
 from asreader.data.example import Example
-from asreader.data.loading import examples
 from asreader.errors import InputError
 from asreader.evaluation.metrics import decided, place
 from asreader.evaluation.predictions import Prediction
@@ -126,7 +126,7 @@ def questions(
     path: Path, *, split: str | None = None, format: str | None = None, skip_bad: bool = False
 ) -> Iterator[Example]:
     """The Examples of any DATA, prepared or not; only data that are not prepared know the names of entities."""
-    yield from (example for _, example in examples(path, split=split, format=format, skip_bad=skip_bad))
+    yield from (example for _, example in load_examples(path, split=split, format=format, skip_bad=skip_bad))
 
 
 def paired(asked: Iterable[Example], said: Iterable[Prediction]) -> list[Case]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from asreader.attention import highlight
 from asreader.data.example import Example
-from asreader.data.store import encode
+from asreader.data.store import encode_examples
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.answer import Answer
@@ -15,8 +15,8 @@ from asreader.inference.reader import Reader
 from asreader.pages.cases import Case, Wish, choose, paired
 from asreader.pages.page import Section, sheet
 from asreader.system import atomic_files
-from asreader.system.markup import Markup, element, isolated, joined, shortened
-from asreader.system.progress import watched
+from asreader.system.markup import Markup, element, isolate_word, join_content, shorten_word
+from asreader.system.progress import track_progress
 
 EXCERPT = 120
 """Words of a document that are shown at once."""
@@ -25,7 +25,7 @@ EXCERPT = 120
 def cases(reader: Reader, asked: Iterable[Example], said: Path | None = None) -> list[Case]:
     """Questions beside what a reader says of them, or has said in a prediction file."""
     everything = list(asked)
-    known = reader.evaluate(encode(everything)).predictions if said is None else predictions.read(said)
+    known = reader.evaluate(encode_examples(everything)).predictions if said is None else predictions.read(said)
     found = paired(everything, known)
     if not found:
         raise InputError("no question of the data has been answered; are the predictions of these data?")
@@ -35,22 +35,22 @@ def cases(reader: Reader, asked: Iterable[Example], said: Path | None = None) ->
 def entries(reader: Reader, chosen: Sequence[Case], key: str = "q", heading: str = "h3") -> Markup:
     """Each question with where the reader looked, one below the other; the links lead from one to the next."""
     shown = []
-    for number, case in enumerate(watched(chosen, "drawing", len(chosen)), 1):
+    for number, case in enumerate(track_progress(chosen, "drawing", len(chosen)), 1):
         answer = reader.explain(case.example)
         shown.append(_entry(case, answer, number, len(chosen), key, heading))
-    return joined(shown)
+    return join_content(shown)
 
 
 def _entry(case: Case, answer: Answer, number: int, count: int, key: str, heading: str) -> Markup:
     kind = {True: "right", False: "wrong", None: "unknown"}[case.right]
-    title = [f"{number}. ", isolated(shortened(case.example.id, 60))]
+    title = [f"{number}. ", isolate_word(shorten_word(case.example.id, 60))]
     steps = [("previous", number - 1), ("next", number + 1)]
     links = [element("a", text, href=f"#{key}{other}") for text, other in steps if 1 <= other <= count]
     return element(
         "article",
         element(heading, *title, id=f"{key}{number}-title"),
         highlight.view(answer, f"{key}{number}", EXCERPT),
-        element("nav", joined(links, " · "), aria_label=f"Question {number}") if links else None,
+        element("nav", join_content(links, " · "), aria_label=f"Question {number}") if links else None,
         class_="case", id=f"{key}{number}", tabindex=-1, aria_labelledby=f"{key}{number}-title", data_place=number,
         data_verdict=kind, data_confidence=f"{case.confidence:.6f}", data_support=f"{case.support or 0.0:.6f}",
     )  # fmt: skip
@@ -66,7 +66,7 @@ def tools() -> Markup:
         element("label", "show ", element("select", *verdicts)),
         element("label", "order ", element("select", *orders)),
         element("output", "", aria_live="polite"),
-        element("span", joined((joined([element("kbd", key), f" {what}"]) for key, what in _KEYS), ", ")),
+        element("span", join_content((join_content([element("kbd", key), f" {what}"]) for key, what in _KEYS), ", ")),
         class_="tools", hidden=True,
     )  # fmt: skip
 
@@ -88,6 +88,6 @@ def write(out: Path, reader: Reader, title: str, known: Sequence[Case], wish: Wi
         raise InputError(f"no question fits ({wish}); widen the filters")
     right = sum(case.right is True for case in known)
     lead = f"{len(chosen):,} of {len(known):,} questions, of which {right:,} were answered right: {wish}."
-    body = joined([tools(), element("div", entries(reader, chosen))])
+    body = join_content([tools(), element("div", entries(reader, chosen))])
     atomic_files.write_text(out, sheet(title, lead, [Section("questions", "Questions", body)]))
     return len(chosen)

@@ -10,7 +10,7 @@ from typing import TypeVar
 import asreader
 from asreader.attention import highlight
 from asreader.errors import InputError
-from asreader.system.markup import Markup, Part, element, isolated, joined, page
+from asreader.system.markup import Content, Markup, element, isolate_word, join_content, page
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Section:
     body: Markup
 
 
-def sheet(title: str, lead: Part, sections: Sequence[Section]) -> str:
+def sheet(title: str, lead: Content, sections: Sequence[Section]) -> str:
     """A page with its contents; it can be read without its script, which only adds keys and filters."""
     contents = [element("li", element("a", section.title, href=f"#{section.name}")) for section in sections]
     navigation = element("nav", element("ul", *contents), class_="contents", aria_label="Contents")
@@ -53,15 +53,15 @@ def _section(section: Section) -> Markup:
 
 
 def table(
-    header: Sequence[Part], rows: Sequence[Sequence[Part]], *, caption: str = "", numbers: Sequence[int] = ()
+    header: Sequence[Content], rows: Sequence[Sequence[Content]], *, caption: str = "", numbers: Sequence[int] = ()
 ) -> Markup:
     """A table whose first column names its rows; columns in `numbers` stand to the right. It scrolls by itself."""
     return grouped(header, {"": rows}, caption=caption, numbers=numbers)
 
 
 def grouped(
-    header: Sequence[Part],
-    groups: Mapping[str, Sequence[Sequence[Part]]],
+    header: Sequence[Content],
+    groups: Mapping[str, Sequence[Sequence[Content]]],
     *,
     caption: str = "",
     numbers: Sequence[int] = (),
@@ -78,7 +78,7 @@ def grouped(
     return element("div", inner, class_="scroll", tabindex=0, role="group", aria_label=caption or "table")
 
 
-def _row(cells: Sequence[Part], kinds: Sequence[str | None]) -> Markup:
+def _row(cells: Sequence[Content], kinds: Sequence[str | None]) -> Markup:
     named = element("th", cells[0], scope="row")
     return element("tr", named, *(element("td", cell, class_=k) for cell, k in zip(cells[1:], kinds[1:], strict=True)))
 
@@ -102,14 +102,14 @@ def lines(text: str) -> Markup:
     return element("pre", element("code", text), tabindex=0)
 
 
-def folded(summary: str, *parts: Part) -> Markup:
+def folded(summary: str, *parts: Content) -> Markup:
     """What is only looked at when asked for."""
-    return element("details", element("summary", summary), joined(parts))
+    return element("details", element("summary", summary), join_content(parts))
 
 
 def value(setting: object) -> Markup:
     """A setting as TOML has it, but for the quotes."""
-    return isolated(str(setting).lower() if isinstance(setting, bool) else "" if setting is None else str(setting))
+    return isolate_word(str(setting).lower() if isinstance(setting, bool) else "" if setting is None else str(setting))
 
 
 def tried(maker: Callable[[T], Markup], about: T) -> Markup:

@@ -15,7 +15,7 @@ from asreader.evaluation import predictions
 from asreader.evaluation.metrics import Scores, scores
 from asreader.runs.folder import Run
 from asreader.settings import Config
-from asreader.system.atomic_files import folders_below
+from asreader.system.atomic_files import walk_folders
 
 SEED = "train.seed"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -57,7 +57,7 @@ def find(path: Path) -> list[Path]:
         raise InputError(f"{path}: not a folder; name a run, or a folder of runs")
     if Run(path).exists():
         return [path]
-    found = sorted(run for run in folders_below(path) if all((run / name).is_file() for name in _SIGNS))
+    found = sorted(run for run in walk_folders(path) if all((run / name).is_file() for name in _SIGNS))
     if not found:
         raise InputError(f"{path}: no run is in it; `asreader train` makes one")
     return found

@@ -12,13 +12,13 @@ from asreader.pages.sections import curves, exhibits
 from asreader.pages.sections.results import outcome
 from asreader.pages.subject import Subject
 from asreader.system import atomic_files
-from asreader.system.markup import Markup, element, isolated, joined
-from asreader.system.progress import waiting
+from asreader.system.markup import Markup, element, isolate_word, join_content
+from asreader.system.progress import show_spinner
 
 
 def write(path: Path, out: Path, paper: str | None = None, data: Path | None = None) -> None:
     """The report of a run or of a folder of runs, as one file."""
-    with waiting("writing the report"):
+    with show_spinner("writing the report"):
         atomic_files.write_text(out, report(path, out, paper, data))
 
 
@@ -47,7 +47,7 @@ def _lead(subject: Subject) -> Markup:
         Path(name).name or "unnamed data"
         for name in (subject.best.settings.data.train, subject.best.settings.data.valid)
     )
-    return joined([f"{many}, trained on ", isolated(train), " and validated on ", isolated(valid), "."])
+    return join_content([f"{many}, trained on ", isolate_word(train), " and validated on ", isolate_word(valid), "."])
 
 
 def _curves(subject: Subject) -> Markup:
@@ -74,7 +74,7 @@ def _settings(subject: Subject) -> Markup:
     first = [key for key in everything if key in chosen or key in differ]
     rest = [key for key in everything if key not in first]
     parts = [table(header, rows(first), caption="What differs from the defaults")]
-    return joined([*parts, folded(f"{len(rest)} settings at their defaults", table(header, rows(rest)))])
+    return join_content([*parts, folded(f"{len(rest)} settings at their defaults", table(header, rows(rest)))])
 
 
 def _environment(subject: Subject) -> Markup:
@@ -83,7 +83,8 @@ def _environment(subject: Subject) -> Markup:
         return missing("Not here: environment.json is missing or damaged.")
     names = dict.fromkeys(name for own in told for name in own)
     rows = [
-        [name, joined(map(isolated, dict.fromkeys(own[name] for own in told if name in own)), "; ")] for name in names
+        [name, join_content(map(isolate_word, dict.fromkeys(own[name] for own in told if name in own)), "; ")]
+        for name in names
     ]
     return table(["what", "which"], rows)
 
@@ -100,5 +101,5 @@ def _again(subject: Subject, again: str) -> Markup:
         lines(again),
     ]
     if commit:
-        parts.append(element("p", "The code was that of commit ", element("code", isolated(commit)), "."))
-    return joined(parts)
+        parts.append(element("p", "The code was that of commit ", element("code", isolate_word(commit)), "."))
+    return join_content(parts)

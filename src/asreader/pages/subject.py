@@ -12,7 +12,7 @@ from asreader.evaluation import result_table
 from asreader.evaluation.result_table import Row
 from asreader.pages import cases
 from asreader.pages.records import Record
-from asreader.system.markup import shortened
+from asreader.system.markup import shorten_word
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Subject:
     def name(self) -> str:
         """The folder's name, with the one above it where it says nothing."""
         whole = self.path.resolve()
-        return shortened(str(Path(*whole.parts[-2:])) if whole.name in ("run", "runs") else whole.name)
+        return shorten_word(str(Path(*whole.parts[-2:])) if whole.name in ("run", "runs") else whole.name)
 
     @cached_property
     def best(self) -> Record:
@@ -50,7 +50,7 @@ class Subject:
             raise InputError("the settings name no validation data (data.valid)")
         if not Path(named).exists():
             raise InputError(
-                f"the validation data are not where config.toml says: {shortened(named)}; name them with --data"
+                f"the validation data are not where config.toml says: {shorten_word(named)}; name them with --data"
             )
         return Path(named)
 

@@ -113,7 +113,7 @@ def build(name: str, vocabulary: int, options: dict[str, object]) -> torch.nn.Mo
     checked: dict[str, object] = {}
     for key, value in options.items():
         if key not in known:
-            raise InputError(f"[reader] has no setting {key!r} for {name}; {plugins.nearest(key, sorted(known))}")
+            raise InputError(f"[reader] has no setting {key!r} for {name}; {plugins.suggest_name(key, sorted(known))}")
         default = known[key].default
         if type(default) is float and type(value) is int:
             value = float(value)
@@ -130,5 +130,5 @@ def build(name: str, vocabulary: int, options: dict[str, object]) -> torch.nn.Mo
 
 
 def _class(name: str) -> type[torch.nn.Module]:
-    module = plugins.load("readers", name)
+    module = plugins.load_plugin("readers", name)
     return getattr(module, "".join(map(str.capitalize, name.replace("-", "_").split("_"))))  # type: ignore[no-any-return]

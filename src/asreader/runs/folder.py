@@ -60,7 +60,7 @@ class Run:
 
     def vocabulary(self) -> Vocabulary:
         """The words of the run."""
-        return vocabulary.load(self.folder / "vocabulary.txt")
+        return vocabulary.load_vocabulary(self.folder / "vocabulary.txt")
 
     def save_weights(self, weights: Mapping[str, Tensor], about: Mapping[str, object]) -> None:
         """Keep the best weights so far."""
@@ -147,7 +147,7 @@ def commit() -> str:
 
 def _save(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, object]) -> None:
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with atomic_files.replacing(path) as scratch:
+    with atomic_files.atomic_write(path) as scratch:
         try:
             safetensors.torch.save_file(plain, scratch, metadata={"about": json.dumps(about)})
         except safetensors.SafetensorError as error:  # how this library reports a full disk

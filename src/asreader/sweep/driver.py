@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from asreader import executors, plugins
-from asreader.errors import InputError, Stopped
-from asreader.executors import Share
+from asreader.errors import ExecutionError, InputError
+from asreader.executors import ResourceRequest
 from asreader.inference.reader import pick_device
 from asreader.settings import Config, TrainSettings
 from asreader.sweep import search_space, successive_halving
@@ -25,7 +25,7 @@ from asreader.sweep.status import finished, stop_early
 from asreader.sweep.summary import DONE, FAILED, STOPPED, WAITING, Record, Report, Row
 from asreader.sweep.terminal import Board
 from asreader.sweep.worker import Trained, Unit, train_unit
-from asreader.system.signals import politely
+from asreader.system.signals import graceful_shutdown
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def sweep(order: Order, job: Job, *, resume: bool = False) -> Report:
         with Board() as board:
             return Sweep(order, replace(job, out=job.out.resolve()), board, stopping).run(resume=resume)
     except KeyboardInterrupt:
-        raise Stopped(
+        raise ExecutionError(
             f"stopped; what is done is kept in {job.out}, and the same command with --resume goes on"
         ) from None
 
@@ -82,7 +82,7 @@ class Sweep:
         base = self._planner.base
         self._record = Record(job.out, _name(order, base), _about(order, base), job.command)
         self._rows: dict[str, Row] = {}
-        plugins.load("executors", job.executor)  # or the mistake would show only after the data were read
+        plugins.load_plugin("executors", job.executor)  # or the mistake would show only after the data were read
         self._gpus = self._share_of_gpu()
 
     def _share_of_gpu(self) -> float:
@@ -159,14 +159,14 @@ class Sweep:
                 self._rows[run.id] = replace(self._rows[run.id], state=WAITING)
         self._board.stage(self._report, len(rest))
         self._record.write(self._report.rows)
-        with politely(self._stopping.set):
-            for outcome in executors.each(
+        with graceful_shutdown(self._stopping.set):
+            for outcome in executors.run_each(
                 self.job.executor,
                 train_unit,
                 self._units(rest),
                 self.job.workers,
-                share=Share(self.job.threads, self._gpus),
-                stopping=self._stopping.is_set,
+                resources=ResourceRequest(self.job.threads, self._gpus),
+                should_stop=self._stopping.is_set,
             ):
                 for trained in outcome.result or _lost(outcome.item, outcome.failure):
                     self._know(trained)

@@ -14,7 +14,7 @@ from asreader.system import atomic_files
 def locked(out: Path, name: str) -> Iterator[None]:
     """Wait until nobody else works on this; the system lets go of it for whoever is killed."""
     place = out / ".locks"
-    with atomic_files.failures_named(place):
+    with atomic_files.disk_errors_as_input_errors(place):
         place.mkdir(parents=True, exist_ok=True)
         file = (place / name).open("a")
     with file:

@@ -142,7 +142,7 @@ def make_ready(run: PlannedRun) -> str:
 
     What cannot be gone on from is put aside, and the run begins anew.
     """
-    atomic_files.remove_leftovers(run.folder)
+    atomic_files.remove_scratch_files(run.folder)
     said = _said(run)
     changed = _changed(run, said) if said is not None else []
     lost = [name for name in changed if name not in _CONCLUDED]

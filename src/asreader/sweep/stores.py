@@ -8,13 +8,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from asreader.data.loading import examples, find_store
+from asreader.data.dataset import find_store, load_examples
 from asreader.data.store import Encoder, Store, is_store, open_store
 from asreader.errors import InputError
 from asreader.settings import DataSettings
 from asreader.sweep.lock import locked
 from asreader.system import atomic_files
-from asreader.system.progress import say
+from asreader.system.progress import print_status
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ def _prepared(path: Path, split: str, data: DataSettings, out: Path) -> Path:
         if is_store(store) and _intact(store):
             return store
         shutil.rmtree(home, ignore_errors=True)
-        with atomic_files.new_folder(store) as scratch:
+        with atomic_files.atomic_folder(store) as scratch:
             encoder = Encoder(scratch)
-            for _, example in examples(path, split=split, format=data.format or None, skip_bad=data.skip_bad):
+            for _, example in load_examples(path, split=split, format=data.format or None, skip_bad=data.skip_bad):
                 encoder.add(example)
             encoder.close(about=split)
-        say(f"{path.name}: {len(encoder):,} {split} questions encoded once for all runs")
+        print_status(f"{path.name}: {len(encoder):,} {split} questions encoded once for all runs")
     return store
 
 
@@ -73,7 +73,7 @@ def _intact(store: Path) -> bool:
     try:
         open_store(store)
     except InputError as damage:
-        say(f"{damage}; encoded again")
+        print_status(f"{damage}; encoded again")
         return False
     return True
 

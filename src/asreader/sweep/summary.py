@@ -15,7 +15,7 @@ from asreader.errors import InputError
 from asreader.sweep.run_plan import PlannedRun
 from asreader.sweep.search_space import Choice
 from asreader.system import atomic_files
-from asreader.system.progress import say
+from asreader.system.progress import print_status
 
 WAITING, DONE, STOPPED, FAILED = "waiting", "done", "stopped early", "failed"
 
@@ -155,7 +155,7 @@ class Record:
             self._write(rows)
         except InputError as error:
             if not self._trouble:
-                say(str(error))
+                print_status(str(error))
             self._trouble = True
 
     def _write(self, rows: Sequence[Row]) -> None:

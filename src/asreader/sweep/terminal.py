@@ -15,7 +15,7 @@ from rich.text import Text
 from asreader.runs.folder import Run
 from asreader.sweep.status import validations
 from asreader.sweep.summary import DONE, FAILED, STOPPED, WAITING, Report, Row
-from asreader.system.progress import console, say
+from asreader.system.progress import console, print_status
 
 SHOWN = 12
 """Lines of the live table."""
@@ -51,7 +51,7 @@ class Board:
         self._report, self._done = report, self._done + 1
         if row.note or not console.is_terminal:
             what = "failed" if row.accuracy is None else f"accuracy {row.accuracy:.4f}"
-            say(f"{row.run.id} ({row.run.name}): {what}{f', {row.note}' if row.note else ''}; {self._left()}")
+            print_status(f"{row.run.id} ({row.run.name}): {what}{f', {row.note}' if row.note else ''}; {self._left()}")
 
     def _left(self) -> str:
         rest = self._wanted - self._done

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from asreader.executors import reason
+from asreader.executors import describe_error
 from asreader.inference.reader import pick_device
 from asreader.sweep.lock import locked
 from asreader.sweep.run_plan import PlannedRun
@@ -59,7 +59,7 @@ def _failures(runs: Sequence[PlannedRun]) -> dict[str, str]:
     try:
         _train(runs)
     except Exception as error:
-        failure = reason(error)
+        failure = describe_error(error)
     lost = [run for run in runs if not concluded(run)]
     if len(lost) > 1:
         gc.collect()
@@ -81,7 +81,7 @@ def _trained(run: PlannedRun, failure: str, repaired: str) -> Trained:
     try:
         return Trained(run.id, None if failure else finished(run) or finish(run), failure, repaired)
     except Exception as error:
-        return Trained(run.id, None, reason(error), repaired)
+        return Trained(run.id, None, describe_error(error), repaired)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""content -> file, all or nothing: what a crash, a full disk or Ctrl-C leaves behind is the old file or the new one."""
+"""content -> file, written atomically: after a crash, a full disk or Ctrl-C a file is either the old or the new one."""
 
 from __future__ import annotations
 
@@ -11,72 +11,72 @@ from pathlib import Path
 
 from asreader.errors import InputError
 
-_PART = ".part"
+_SCRATCH_SUFFIX = ".part"
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A scratch file beside `path` that takes its place once the block has ended without an error."""
-    with failures_named(path):
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a scratch file in the folder of `path`; it replaces `path` when the block ends without an error."""
+    with disk_errors_as_input_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(_PART, f".{path.name}.", path.parent)
+        handle, name = tempfile.mkstemp(_SCRATCH_SUFFIX, f".{path.name}.", path.parent)
         os.close(handle)
         scratch = Path(name)
         try:
             yield scratch
             scratch.chmod(0o644)
-            flush_to_disk(scratch)
+            fsync_path(scratch)
             scratch.replace(path)
-            flush_to_disk(path.parent)
+            fsync_path(path.parent)
         finally:
             scratch.unlink(missing_ok=True)
 
 
 @contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """A scratch folder beside `path` that becomes it at the end; an existing `path` is never touched."""
-    with failures_named(path):
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield a scratch folder that is renamed to `path` at the end; an existing `path` is never changed."""
+    with disk_errors_as_input_errors(path):
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError(f"{path}: exists already; remove it or choose another --out")
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(_PART, f".{path.name}.", path.parent))
+        scratch = Path(tempfile.mkdtemp(_SCRATCH_SUFFIX, f".{path.name}.", path.parent))
         try:
             yield scratch
             scratch.chmod(0o755)
             for file in sorted(scratch.rglob("*")):
-                flush_to_disk(file)
+                fsync_path(file)
             scratch.replace(path)
-            flush_to_disk(path.parent)
+            fsync_path(path.parent)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def folders_below(root: Path) -> Iterator[Path]:
-    """A folder and all below it. Links are followed, since people collect runs by links; each place is met once."""
-    met = set()
-    for name, below, _ in os.walk(root, followlinks=True):
-        place = os.path.realpath(name)
-        if place in met:
-            below.clear()
+def walk_folders(root: Path) -> Iterator[Path]:
+    """A folder and all folders below it. Links are followed (runs are often collected by links), each target once."""
+    visited = set()
+    for name, subfolders, _ in os.walk(root, followlinks=True):
+        target = os.path.realpath(name)
+        if target in visited:
+            subfolders.clear()
             continue
-        met.add(place)
+        visited.add(target)
         yield Path(name)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Scratch files that a kill -9 left behind."""
-    for path in folder.rglob(f".*{_PART}"):
+def remove_scratch_files(folder: Path) -> None:
+    """Delete scratch files that a killed process left behind."""
+    for path in folder.rglob(f".*{_SCRATCH_SUFFIX}"):
         path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a text file as a whole."""
-    with replacing(path) as scratch:
+    """Write or replace a text file atomically."""
+    with atomic_write(path) as scratch:
         scratch.write_text(text, encoding="utf-8", newline="\n")
 
 
-def flush_to_disk(path: Path) -> None:
-    """Wait until the disk has it: a rename is only as durable as the bytes it points to."""
+def fsync_path(path: Path) -> None:
+    """Flush a file or folder to disk: a rename is only as durable as the bytes it points to."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -85,8 +85,8 @@ def flush_to_disk(path: Path) -> None:
 
 
 @contextmanager
-def failures_named(path: Path) -> Iterator[None]:
-    """A disk that is full or not writable is the user's to mend: say so in one line."""
+def disk_errors_as_input_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError (disk full, no permission) into a one-line InputError: only the user can fix it."""
     try:
         yield
     except OSError as error:

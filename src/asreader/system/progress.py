@@ -1,9 +1,9 @@
-"""long work -> a bar with speed and time left on stderr; silent when nobody looks at a terminal."""
+"""long work -> a progress bar with speed and remaining time on stderr; silent if stderr is not a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from rich.console import Console
@@ -26,15 +26,15 @@ console = Console(stderr=True, highlight=False)
 
 
 class _Speed(ProgressColumn):
-    """Steps a second, measured by rich over the last half minute."""
+    """Steps per second, averaged by rich over the last 30 seconds."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s", style="dim")
 
 
-def bar(in_bytes: bool = False) -> Progress:
-    """A bar: what, how far, how fast, how long still, and a note such as the loss (`update(task, note=...)`)."""
+def progress_bar(in_bytes: bool = False) -> Progress:
+    """A bar with description, count, speed, remaining time and a note such as the loss (`update(task, note=...)`)."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -47,27 +47,22 @@ def bar(in_bytes: bool = False) -> Progress:
     )
 
 
-def watched(things: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """Go through things under a bar."""
-    with bar() as progress:
-        task = progress.add_task(what, total=total, note="")
-        for thing in things:
-            yield thing
+def track_progress(items: Iterable[T], description: str, total: int | None = None) -> Iterator[T]:
+    """Yield the items while a progress bar counts them."""
+    with progress_bar() as progress:
+        task = progress.add_task(description, total=total, note="")
+        for item in items:
+            yield item
             progress.advance(task)
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """Work of unknown length."""
-    with console.status(what) if console.is_terminal else _nothing():
+def show_spinner(description: str) -> Iterator[None]:
+    """Show a spinner during work of unknown length."""
+    with console.status(description) if console.is_terminal else nullcontext():
         yield
 
 
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
-def say(text: str) -> None:
-    """One line for the person, not for the program that reads stdout."""
+def print_status(text: str) -> None:
+    """Print one line for the user to stderr; stdout is kept for results."""
     console.print(text, markup=False, soft_wrap=True)

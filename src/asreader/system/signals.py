@@ -1,4 +1,4 @@
-"""Ctrl-C or a polite kill -> a wish to stop, met where it does no harm; a second one ends the program at once."""
+"""SIGINT or SIGTERM -> graceful shutdown at the next safe point; a second signal ends the program at once."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from types import FrameType
 
 
 @contextmanager
-def politely(stop: Callable[[], None]) -> Iterator[None]:
-    """Inside, the first signal calls `stop`, which should only take note: an exception raised between any two
-    instructions could leave locks of libraries closed for ever."""
+def graceful_shutdown(request_stop: Callable[[], None]) -> Iterator[None]:
+    """Inside the block the first signal calls `request_stop`, which should only set a flag.
+
+    An exception raised between two arbitrary instructions could leave a lock of a library held for ever.
+    """
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
     kinds = (signal.SIGINT, signal.SIGTERM)
     previous = {kind: signal.getsignal(kind) for kind in kinds}
 
-    def handler(kind: int, frame: FrameType | None) -> None:
+    def handle_signal(kind: int, frame: FrameType | None) -> None:
         signal.signal(kind, previous[signal.Signals(kind)])
-        stop()
+        request_stop()
 
     try:
         for kind in kinds:
-            signal.signal(kind, handler)
+            signal.signal(kind, handle_signal)
         yield
     finally:
         for kind in kinds:

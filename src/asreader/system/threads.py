@@ -1,7 +1,7 @@
-"""work on batches -> the same work on all cores: one batch a core, each on a single thread.
+"""work on batches -> the same work on all cores: one batch per core, each on a single thread.
 
-The steps of a small recurrence cannot be shared: threads that meet after every operation spend their time waiting, six
-times longer than one thread needs alone where a single question is answered. Whole batches need not meet at all.
+The steps of a small recurrence do not parallelise: threads that synchronise after every operation mostly wait, which
+takes six times as long as one thread alone for a single question. Whole batches need no synchronisation.
 """
 
 from __future__ import annotations
@@ -18,56 +18,56 @@ import torch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-MOST = 8
-"""Threads that share one interpreter; more would wait for it, not for a core."""
+MAX_WORKERS = 8
+"""Worker threads of one interpreter; more would wait for the interpreter lock, not for a core."""
 
 
 @dataclass
-class _Setting:
-    """torch's number of threads belongs to the whole process; the last who leaves puts it back."""
+class _ThreadLimit:
+    """torch's number of threads is global to the process; the last active limit restores it."""
 
-    inside: int = 0
-    outside: int = 1
+    active: int = 0
+    original: int = 1
     lock: Lock = field(default_factory=Lock)
 
 
-_SETTING = _Setting()
+_LIMIT = _ThreadLimit()
 
 
 @contextmanager
-def at_most(threads: int) -> Iterator[int]:
-    """Every operation on so few threads, or fewer if others ask for that. Gives the number that they had outside."""
-    with _SETTING.lock:
-        if not _SETTING.inside:
-            _SETTING.outside = torch.get_num_threads()
+def limit_threads(threads: int) -> Iterator[int]:
+    """Run torch operations on at most `threads` threads; the smallest nested limit counts. Yields the original one."""
+    with _LIMIT.lock:
+        if not _LIMIT.active:
+            _LIMIT.original = torch.get_num_threads()
         if torch.get_num_threads() > threads:
             torch.set_num_threads(threads)
-        _SETTING.inside += 1
+        _LIMIT.active += 1
     try:
-        yield _SETTING.outside
+        yield _LIMIT.original
     finally:
-        with _SETTING.lock:
-            _SETTING.inside -= 1
-            if not _SETTING.inside and _SETTING.outside > 1:
-                torch.set_num_threads(_SETTING.outside)
+        with _LIMIT.lock:
+            _LIMIT.active -= 1
+            if not _LIMIT.active and _LIMIT.original > 1:
+                torch.set_num_threads(_LIMIT.original)
 
 
-def on_all_cores(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """The function's results in the items' order; as many items are worked on at once as operations had threads."""
-    with at_most(1) as cores:
-        workers = min(cores, MOST)
+def map_on_all_cores(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Results in the order of the items; as many items run at once as torch operations had threads."""
+    with limit_threads(1) as cores:
+        workers = min(cores, MAX_WORKERS)
         if workers == 1:
             yield from map(function, items)
             return
-        waiting: deque[Future[Result]] = deque()
+        pending: deque[Future[Result]] = deque()
         with ThreadPoolExecutor(workers) as pool:
             try:
                 for item in items:
-                    waiting.append(pool.submit(function, item))
-                    if len(waiting) > 2 * workers:
-                        yield waiting.popleft().result()
-                while waiting:
-                    yield waiting.popleft().result()
+                    pending.append(pool.submit(function, item))
+                    if len(pending) > 2 * workers:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
             finally:
-                for rest in waiting:
-                    rest.cancel()
+                for future in pending:
+                    future.cancel()

@@ -20,7 +20,7 @@ from asreader.data.store import NO_ANSWER, Store
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Line, real
-from asreader.system.progress import waiting
+from asreader.system.progress import show_spinner
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def load_teacher(files: Sequence[Path], weight: float, store: Store) -> Teacher:
     total = np.zeros(int(ends[-1]), np.float32)
     for path in files:
         missing = store.answerable.astype(np.bool_)
-        with waiting(f"reading {path.name}"):
+        with show_spinner(f"reading {path.name}"):
             for line in predictions.lines(path):
                 number = numbers.get(line.id)
                 if number is not None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from asreader.batches.device import Unsupported
 from asreader.data import vocabulary as vocabularies
-from asreader.data.loading import load_store
+from asreader.data.dataset import load_store
 from asreader.data.store import Store
 from asreader.data.vocabulary import UNKNOWN, Vocabulary
 from asreader.errors import InputError
@@ -25,8 +25,8 @@ from asreader.readers.layers import slow_sizes
 from asreader.runs.folder import Run
 from asreader.settings import Config
 from asreader.system import atomic_files
-from asreader.system.progress import bar, say
-from asreader.system.signals import politely
+from asreader.system.progress import print_status, progress_bar
+from asreader.system.signals import graceful_shutdown
 from asreader.training import distillation
 from asreader.training.engines import Engine, JobSpec, PendingLosses, choose_engine, open_engine
 from asreader.training.job import Job, Position, TrainingData
@@ -57,7 +57,7 @@ def train_runs(settings: Sequence[Config], folders: Sequence[Path], *, resume: b
     try:
         _train_with(name, spec, settings, runs)
     except Unsupported as reason:
-        say(f"engine {name} cannot hold these data: {reason}; engine plain is used")
+        print_status(f"engine {name} cannot hold these data: {reason}; engine plain is used")
         _train_with("plain", spec, settings, runs)
     return runs
 
@@ -70,7 +70,7 @@ def _train_with(name: str, spec: JobSpec, settings: Sequence[Config], runs: Sequ
             some = slice(first, first + engine.max_jobs)
             jobs = [_make_job(own, run, data, engine) for own, run in zip(settings[some], runs[some], strict=True)]
             if len(runs) > engine.max_jobs:
-                say(f"{', '.join(str(job.run.folder) for job in jobs)}:")
+                print_status(f"{', '.join(str(job.run.folder) for job in jobs)}:")
             fit(jobs, engine)
 
 
@@ -135,11 +135,11 @@ def load_split(path: str, split: str, settings: Config) -> Store:
 def build_vocabulary(settings: Config, train: Store, valid: Store | None) -> Vocabulary:
     """The words that get vectors of their own."""
     uses_valid = settings.data.vocabulary == "train+evaluation" and valid is not None
-    return vocabularies.build(
-        train.counts(),
+    return vocabularies.build_vocabulary(
+        train.count_words(),
         min_count=settings.data.min_count,
         unknown=settings.data.unknown,
-        extra=valid.counts() if uses_valid and valid is not None else (),
+        extra=valid.count_words() if uses_valid and valid is not None else (),
     )
 
 
@@ -149,12 +149,12 @@ def _make_job(settings: Config, run: Run, data: TrainingData, engine: Engine) ->
     exists = run.exists()
     engine.any(False)
     if engine.is_main and exists:
-        atomic_files.remove_leftovers(run.folder)
+        atomic_files.remove_scratch_files(run.folder)
         run.save_config(settings)  # [train] may have changed
     elif engine.is_main:
         run.begin(settings, data.vocabulary)
     if exists and job.restore():
-        say(f"going on at step {job.position.step:,}, epoch {job.position.epoch + 1}")
+        print_status(f"going on at step {job.position.step:,}, epoch {job.position.epoch + 1}")
     return job
 
 
@@ -187,7 +187,7 @@ class _Fit:
     def run(self) -> None:
         """Until all jobs have finished."""
         introduce(self._jobs, self._engine)
-        with politely(self._stop), ExitStack() as stack, bar() as progress:
+        with graceful_shutdown(self._stop), ExitStack() as stack, progress_bar() as progress:
             for job in self._jobs:
                 journal = Journal(job.run, job.settings, job.position.step, writes=self._engine.is_main)
                 self._journals[job] = stack.enter_context(journal)
@@ -293,7 +293,7 @@ class _Fit:
             position, is_best = job.position, job.record_validation(accuracy, loss)
             self._journals[job].validation(position.step, position.epoch, accuracy=accuracy, loss=loss, best=is_best)
             mark = " *" if is_best else ""
-            say(f"step {position.step:,}: validation accuracy {accuracy:.4f}, loss {loss:.4f}{mark}")
+            print_status(f"step {position.step:,}: validation accuracy {accuracy:.4f}, loss {loss:.4f}{mark}")
             if is_best:
                 self._keep_weights(job)
 
@@ -331,7 +331,7 @@ def introduce(jobs: Sequence[Job], engine: Engine) -> None:
     parameters = sum(parameter.numel() for parameter in job.network.parameters())
     dropped = len(data.train) - len(job.trainable)
     precision = JobSpec(job.settings).precision
-    say(
+    print_status(
         f"{job.settings.reader_name}: {parameters:,} weights, {data.vocabulary.size:,} rows; "
         f"{len(job.trainable):,} questions"
         + (f" ({dropped:,} without their answer in the document are left out)" if dropped else "")
@@ -339,11 +339,11 @@ def introduce(jobs: Sequence[Job], engine: Engine) -> None:
         + (f", {len(jobs)} readers" if len(jobs) > 1 else "")
     )
     for size in slow_sizes(job.network, engine.device, precision):
-        say(f"no kernel for {size} hidden units on this GPU: steps are launched one by one, more slowly")
+        print_status(f"no kernel for {size} hidden units on this GPU: steps are launched one by one, more slowly")
     if data.valid is not None and not job.settings.data.anonymise:
         taught, asked = (unknown_answers(store, data.vocabulary) for store in (data.train, data.valid))
         if asked > 0.05 and taught < asked / 10:
-            say(
+            print_status(
                 f"{asked:.0%} of the validation answers are words without a vector of their own, but only "
                 f"{taught:.2%} of the training answers: a larger data.min_count lets the reader learn to give such"
             )

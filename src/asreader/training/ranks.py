@@ -19,7 +19,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from asreader.errors import InputError, Stopped
+from asreader.errors import ExecutionError, InputError
 from asreader.inference import reader as inference
 from asreader.readers import Losses
 from asreader.system.progress import console
@@ -121,7 +121,9 @@ def join_ranks(device_name: str) -> Iterator[Ranks]:
         yield ranks
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or "gloo" in str(error):
-            raise Stopped("another process of this training has ended; fix what it says and add --resume") from None
+            raise ExecutionError(
+                "another process of this training has ended; fix what it says and add --resume"
+            ) from None
         raise
     finally:
         dist.destroy_process_group()

@@ -12,8 +12,8 @@ from asreader.cloze.books.book_maker import Maker, make_books, texts
 from asreader.cloze.books.window_questions import Recipe
 from asreader.cloze.making import Job, Summary
 from asreader.cloze.stories.generator import stories
+from asreader.data.dataset import read_examples
 from asreader.data.example import Example
-from asreader.data.reading import read
 from asreader.errors import InputError
 
 MAKER = Maker(Recipe("cn"), "lexical", "cbt")
@@ -45,7 +45,7 @@ def made(path: Path | list[Path], out: Path, maker: Maker = MAKER, **how: object
 
 
 def questions(path: Path) -> list[Example]:
-    return [example for _, example in read(path)]
+    return [example for _, example in read_examples(path)]
 
 
 def test_a_folder_an_archive_and_one_tokenised_file_give_the_same_questions(library: Path, tmp_path: Path) -> None:

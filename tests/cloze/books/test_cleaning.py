@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from asreader.cloze.books import cleaning
 from asreader.cloze.books.cleaning import Book, books, is_tokenised, running_text
-from asreader.data.discovery import members
-from asreader.data.source_file import Member, plain_file
+from asreader.data.discovery import find_files
+from asreader.data.source_file import SourceFile, make_source_file
 from asreader.errors import InputError
 
 PROSE = (
@@ -26,10 +26,10 @@ MORE = (
 LINES = [" ".join(PROSE.split()), " ".join(MORE.split())]
 
 
-def member(folder: Path, text: str | bytes, name: str = "heron.txt") -> Member:
+def member(folder: Path, text: str | bytes, name: str = "heron.txt") -> SourceFile:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return plain_file(path, name)
+    return make_source_file(path, name)
 
 
 def cleaned(text: str, headings: cleaning.Headings = "drop") -> list[str]:
@@ -240,7 +240,7 @@ def test_a_long_line_of_sentences_is_read(tmp_path: Path) -> None:
 def test_members_of_a_folder_are_books(tmp_path: Path) -> None:
     member(tmp_path, STORY, "a.txt")
     member(tmp_path, TOKENISED, "b.txt")
-    assert [book.name for found in members(tmp_path) for book in books(found)] == ["a", "The_Heron.txt.out", "Frog"]
+    assert [book.name for found in find_files(tmp_path) for book in books(found)] == ["a", "The_Heron.txt.out", "Frog"]
 
 
 paragraph = st.lists(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from asreader.cloze.books.window_questions import KINDS, Recipe, questions, windows
 from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, Classes
-from asreader.data.example import GAP, Sentence, problem
+from asreader.data.example import GAP, Sentence, find_problem
 
 VOCABULARY = [f"{kind or 'x'}{number}" for kind in (*KINDS, OTHER) for number in range(12)]
 
@@ -49,7 +49,7 @@ def test_a_question_is_whole(book: tuple[list[Sentence], list[Classes]], kind: s
     sentences, classes = book
     for example in questions("b", sentences, classes, Recipe(kind, seed)):
         last, place = (int(part) - 1 for part in example.id.split(":")[1:])
-        assert problem(example) is None
+        assert find_problem(example) is None
         assert example.document == tuple(sentences[last - 20 : last])
         assert example.question[place] == GAP
         assert tuple(example.answer if word == GAP else word for word in example.question) == sentences[last]

@@ -21,10 +21,10 @@ from asreader.cloze.news.article_questions import (
     questions,
 )
 from asreader.cloze.news.articles import Article
-from asreader.data.example import GAP, Example, problem
+from asreader.data.dataset import read_examples
+from asreader.data.example import GAP, Example, find_problem
 from asreader.data.formats import cnn_dailymail, jsonl
-from asreader.data.reading import read
-from asreader.data.source_file import plain_file
+from asreader.data.source_file import make_source_file
 
 TEXT = """Tilda Brankov has won the Fjord Prize in Oslo. The jury praised Brankov for her bridges. Her rival Otto
 Dresch, who built the Zelbrig tower in Vienna, sent flowers. "Tilda is the best of us," Dresch told the Oslo Courier on
@@ -62,7 +62,7 @@ def test_every_mention_is_anonymous_and_candidates_are_the_documents_entities() 
         assert not re.search("Brankov|Tilda|Dresch|Oslo|Zelbrig|Vienna|Saudi", text)
         assert sorted(question.names.values()) == sorted(NAMED)
         assert example.candidates == tuple(dict.fromkeys(word for word in example.words if word in question.names))
-        assert problem(example) is None and example.answer in example.candidates
+        assert find_problem(example) is None and example.answer in example.candidates
         assert sorted(question.names) == sorted(f"@entity{number}" for number in range(len(question.names)))
 
 
@@ -188,8 +188,8 @@ def test_both_files_give_the_question_back(article: Article, lowercase: bool) ->
             row, file = Path(folder) / "news.jsonl", Path(folder) / file_name(question)
             row.write_text(jsonl_line(question), encoding="utf-8")
             file.write_text(question_file(question), encoding="utf-8")
-            (from_row,) = jsonl.read(plain_file(row, row.name))
-            (from_file,) = cnn_dailymail.read(plain_file(file, file.name))
+            (from_row,) = jsonl.read(make_source_file(row, row.name))
+            (from_file,) = cnn_dailymail.read(make_source_file(file, file.name))
         assert from_row == question.example
         assert isinstance(from_file, Example)
         assert from_file.words == question.example.words
@@ -204,7 +204,7 @@ def test_the_files_are_recognised_and_keep_the_names(tmp_path: Path) -> None:
         (tmp_path / file_name(question)).write_text(question_file(question), encoding="utf-8")
     (tmp_path / "all.txt").write_text("\n".join(map(question_file, found)), encoding="utf-8")
     (tmp_path / "all.jsonl").write_text("".join(map(jsonl_line, found)), encoding="utf-8")
-    assert len(list(read(tmp_path))) == 3 * len(found)
+    assert len(list(read_examples(tmp_path))) == 3 * len(found)
     assert json.loads(jsonl_line(found[0]))["entities"] == found[0].names
     assert question_file(found[0]).splitlines()[-1].startswith("@entity")
     lines = question_file(found[0]).split("\n\n")[4].split("\n")

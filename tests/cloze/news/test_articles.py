@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.cloze.news.articles import Article, detect, read
-from asreader.data.discovery import members
+from asreader.data.discovery import find_files
 from asreader.errors import Fault
 
 STORY = """Oslo (CNN) -- Tilda Brankov won.
@@ -34,7 +34,7 @@ TEXT = "Oslo (CNN) -- Tilda Brankov won.\n\nShe was glad."
 
 
 def articles(path: Path) -> list[Article | Fault]:
-    return [item for member in members(path) for item in read(member)]
+    return [item for member in find_files(path) for item in read(member)]
 
 
 def write(path: Path, text: str) -> Path:

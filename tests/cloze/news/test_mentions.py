@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from asreader.cloze.news.mentions import entities
 from asreader.data.example import Sentence
-from asreader.data.text.tokenizer import sentences
+from asreader.data.text.tokenizer import tokenize_sentences
 
 
 def found(text: str) -> dict[str, Counter[str]]:
     """Each entity of a text with the spellings of its mentions."""
-    words = sentences(text)
+    words = tokenize_sentences(text)
     return {
         entity.name: Counter(" ".join(words[at.sentence][at.start : at.end]) for at in entity.mentions)
         for entity in entities(words)

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from asreader.baselines import predict
+from asreader.baselines import predict_answers
 from asreader.cloze.stories.generator import FACTS, SENTENCES, WORDS, Fact, Tale, stories, tale
 from asreader.cloze.stories.phrases import ASKING
 from asreader.cloze.stories.word_lists import word_lists
-from asreader.data.example import GAP, problem
+from asreader.data.example import GAP, find_problem
 from asreader.evaluation import metrics
 
 TALES = [tale(number, 11, word_lists()) for number in range(400)]
@@ -63,7 +63,7 @@ def test_the_facts_give_exactly_this_answer(story: Tale) -> None:
 def test_stories_are_sound_questions() -> None:
     for story in TALES:
         example = story.example
-        assert problem(example) is None
+        assert find_problem(example) is None
         assert example.question.count(GAP) == 1
         assert example.answer in example.words
         assert set(example.candidates) <= set(example.words)
@@ -80,7 +80,7 @@ def test_every_kind_of_question_is_asked() -> None:
 
 def test_neither_counting_nor_the_last_word_gives_the_answer_away() -> None:
     examples = [story.example for story in TALES]
-    assert metrics.scores(predict("maximum_frequency", examples), metrics.shared).accuracy < 0.38
+    assert metrics.scores(predict_answers("maximum_frequency", examples), metrics.shared).accuracy < 0.38
     last = sum(max(e.candidates, key=lambda c, e=e: _last(e.words, c)) == e.answer for e in examples)
     assert last / len(examples) < 0.40
 

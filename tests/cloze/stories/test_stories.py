@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asreader.baselines import predict
+from asreader.baselines import predict_answers
 from asreader.cloze import stories
+from asreader.data.dataset import read_examples
 from asreader.data.formats import jsonl
-from asreader.data.reading import read
 from asreader.evaluation import metrics
 
 FOLDER = Path(stories.__file__).parent
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.txt"))}
-ROWS = [jsonl.parsed(line) for line in (FOLDER / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+ROWS = [jsonl.parse_object(line) for line in (FOLDER / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def test_there_are_a_few_thousand_words() -> None:
@@ -27,8 +27,8 @@ def test_questions_are_about_the_stories_word_for_word() -> None:
 
 
 def test_answers_and_candidates_stand_in_the_document_and_counting_does_not_help() -> None:
-    examples = [example for _, example in read(FOLDER / "questions.jsonl")]
+    examples = [example for _, example in read_examples(FOLDER / "questions.jsonl")]
     for example in examples:
         assert example.answer in example.candidates
         assert set(example.candidates) <= set(example.words)
-    assert metrics.scores(predict("maximum_frequency", examples), metrics.shared).accuracy < 0.4
+    assert metrics.scores(predict_answers("maximum_frequency", examples), metrics.shared).accuracy < 0.4

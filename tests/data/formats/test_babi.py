@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import io
-
 from asreader.data.example import Example
 from asreader.data.formats import babi
-from asreader.data.source_file import Member
+from asreader.data.source_file import make_memory_file
 from asreader.errors import Fault
 
 STORY = """\
@@ -20,10 +18,10 @@ STORY = """\
 
 def items(text: str) -> list[Example | Fault]:
     data = text.encode()
-    return list(babi.read(Member("f", "qa8.txt", lambda: io.BufferedReader(io.BytesIO(data)), lambda name: None)))
+    return list(babi.read(make_memory_file("f", "qa8.txt", data)))
 
 
-def test_a_document_grows_with_its_story() -> None:
+def test_a_document_is_all_statements_so_far() -> None:
     first = ("Anna", "went", "to", "the", "north-west", "wing", ".")
     second, third = ("Ben's", "here", "."), ("Ben", "took", "the", "milk", ".")
     assert items(STORY) == [
@@ -38,11 +36,11 @@ def test_an_answer_may_be_missing() -> None:
     assert isinstance(found, Example) and found.answer is None
 
 
-def test_behind_a_broken_line_the_story_is_lost_and_counted() -> None:
+def test_questions_after_a_broken_line_are_faults() -> None:
     found = items(STORY.replace("4 Ben", "Ben"))
     assert [(item.line, item.reason) for item in found if isinstance(item, Fault)] == [
         (4, "expected a line numbered 4, found 'Ben took the milk.'"),
-        (5, "its story is broken at line 4"),
+        (5, "its text is broken at line 4"),
     ]
     assert [item.answer for item in found if isinstance(item, Example)] == ["wing", "Cy"]
     (empty,) = items("1 Who slept?\tCy\t1\n")
@@ -50,9 +48,9 @@ def test_behind_a_broken_line_the_story_is_lost_and_counted() -> None:
 
 
 def test_group() -> None:
-    assert [babi.group(f"en/qa{number}_train.txt") for number in (1, 20)] == ["qa1", "qa20"]
-    assert babi.group("qa1_basic-fact_train.txt") == "qa1"
-    assert babi.group("stories.txt") == ""
+    assert [babi.detect_group(f"en/qa{number}_train.txt") for number in (1, 20)] == ["qa1", "qa20"]
+    assert babi.detect_group("qa1_basic-fact_train.txt") == "qa1"
+    assert babi.detect_group("stories.txt") == ""
 
 
 def test_detect() -> None:
@@ -61,7 +59,7 @@ def test_detect() -> None:
     assert not babi.detect("x", "1 Anna slept .\n2 XXXXX slept ?\tAnna\t\tAnna|Ben\n")
 
 
-def test_plurals_of_task_15_are_read_as_the_kind_it_asks_for() -> None:
+def test_plurals_of_task_15_are_read_as_the_singular() -> None:
     (found,) = items("1 Wolves are afraid of mice.\n2 Rex is a wolf.\n3 What is Rex afraid of?\tmouse\t1 2\n")
     assert isinstance(found, Example)
     assert found.document[0] == ("wolf", "are", "afraid", "of", "mouse", ".")

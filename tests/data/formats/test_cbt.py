@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import io
-
 import pytest
 
 from asreader.data.example import Example
 from asreader.data.formats import cbt
-from asreader.data.source_file import Member
+from asreader.data.source_file import make_memory_file
 from asreader.errors import Fault, InputError
 
 FIRST = "1 Anna had a cat .\n2 Ben had none .\n3 XXXXX fed it .\tAnna\t\tAnna|Ben|cat"
@@ -14,7 +12,7 @@ SECOND = "1 Ben ran .\n2 Then XXXXX fell .\tBen\t\tBen|Anna"
 
 
 def items(text: str) -> list[Example | Fault]:
-    return list(cbt.read(Member("f", "q.txt", lambda: io.BufferedReader(io.BytesIO(text.encode())), lambda name: None)))
+    return list(cbt.read(make_memory_file("f", "q.txt", text.encode())))
 
 
 def faults(text: str) -> list[tuple[int, str]]:
@@ -35,7 +33,7 @@ def test_a_question() -> None:
 
 @pytest.mark.parametrize("between", ["\n\n", "\n\n\n\n", "\n \n", "\r\n\r\n", "\n"])
 @pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])
-def test_blank_lines_too_many_and_too_few(between: str, end: str) -> None:
+def test_any_number_of_blank_lines_separates_questions(between: str, end: str) -> None:
     text = f"\n{FIRST}{between}{SECOND}{end}"
     found = items(text.replace("\n", "\r\n") if "\r" in between else text)
     assert [item.id for item in found if isinstance(item, Example)] == ["q:1", "q:2"]
@@ -57,7 +55,7 @@ def test_blank_lines_too_many_and_too_few(between: str, end: str) -> None:
     ],
 )
 def test_candidates(listed: str, expected: tuple[str, ...]) -> None:
-    assert cbt.candidates(listed) == expected
+    assert cbt.split_candidates(listed) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,13 +71,13 @@ def test_candidates(listed: str, expected: tuple[str, ...]) -> None:
         ("2 XXXXX ran .\tBen\t\tBen||Anna", ("Ben", "", "Anna"), "Ben"),
     ],
 )
-def test_what_may_be_missing(last: str, candidates: tuple[str, ...], answer: str | None) -> None:
+def test_optional_fields_may_be_missing(last: str, candidates: tuple[str, ...], answer: str | None) -> None:
     (found,) = items(f"1 Ben ran .\n{last}\n")
     assert isinstance(found, Example)
     assert (found.candidates, found.answer) == (candidates, answer)
 
 
-def test_a_gap_glued_to_a_word_is_a_word() -> None:
+def test_a_gap_attached_to_a_word_is_split_off() -> None:
     (found,) = items("1 Ben ran .\n2 `XXXXX's ran .\tBen\t\tBen|Anna")
     assert isinstance(found, Example) and found.question == ("`", "XXXXX", "'s", "ran", ".")
 
@@ -104,7 +102,7 @@ def test_a_bad_question_is_one_fault_and_the_next_is_read(text: str, line: int, 
         assert [item.id for item in items(text + between + FIRST) if isinstance(item, Example)] == ["q:2"]
 
 
-def test_windows_of_one_book_share_their_sentences() -> None:
+def test_windows_of_one_book_share_sentence_objects() -> None:
     first, second = items(FIRST + "\n\n" + FIRST.replace("1 Anna", "1 Carla"))
     assert isinstance(first, Example) and isinstance(second, Example)
     assert first.document[1] is second.document[1] and first.document[0][1] is second.document[0][1]
@@ -122,20 +120,20 @@ def test_windows_of_one_book_share_their_sentences() -> None:
     ],
 )
 def test_group(name: str, expected: str) -> None:
-    assert cbt.group(name) == expected
+    assert cbt.detect_group(name) == expected
 
 
-def test_detect_wants_a_numbered_line_with_a_gap() -> None:
+def test_detect_requires_a_numbered_line_with_a_gap() -> None:
     assert cbt.detect("any", FIRST) and cbt.detect("any", "\n\nno number\n" + FIRST)
     assert not cbt.detect("cbt_train.txt", "_BOOK_TITLE_ : One\nAnna had a cat .\n")
     assert not cbt.detect("any", "1 ||| XXXXX a\n<qid_0> ||| XXXXX a\n")
     assert not cbt.detect("any", "1/O Anna/PERSON\n2/O XXXXX/O\n")
 
 
-def test_line() -> None:
+def test_format_example() -> None:
     (example,) = items(FIRST)
     assert isinstance(example, Example)
-    assert cbt.line(example) == FIRST + "\n\n"
+    assert cbt.format_example(example) == FIRST + "\n\n"
 
 
 @pytest.mark.parametrize(
@@ -148,6 +146,6 @@ def test_line() -> None:
         (Example("x", (("a",),), ("XXXXX",), (), "a\n2"), "."),
     ],
 )
-def test_what_cbt_cannot_say_is_refused(example: Example, reason: str) -> None:
+def test_an_example_that_cbt_cannot_represent_is_refused(example: Example, reason: str) -> None:
     with pytest.raises(InputError, match=f"'x' cannot be written as CBT: .*({reason}).*JSONL"):
-        cbt.line(example)
+        cbt.format_example(example)

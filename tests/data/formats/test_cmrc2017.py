@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from asreader.data.dataset import ReadReport, read_examples
 from asreader.data.example import Example
-from asreader.data.reading import Report, read
 
 QUERIES = """\
 1 ||| 小 猫 睡 着 。
@@ -37,19 +37,19 @@ def write(folder: Path, queries: str, answers: str | None) -> Path:
     return folder
 
 
-def test_answers_come_from_the_file_beside(tmp_path: Path) -> None:
+def test_answers_come_from_the_sibling_file(tmp_path: Path) -> None:
     folder = write(tmp_path / "f", QUERIES, ANSWERS)
     with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
         archive.add(folder, "cmrc")
     for path in (folder, folder / "cloze.train.doc_query", tmp_path / "a.tgz"):
-        report = Report()
-        assert [example for _, example in read(path, report=report)] == EXPECTED
-        assert report.lines() == []
+        report = ReadReport()
+        assert [example for _, example in read_examples(path, report=report)] == EXPECTED
+        assert report.format_lines() == []
 
 
-def test_without_that_file_there_are_no_answers(tmp_path: Path) -> None:
+def test_without_an_answer_file_questions_are_unlabelled(tmp_path: Path) -> None:
     folder = write(tmp_path / "f", QUERIES, None)
-    assert [example.answer for _, example in read(folder)] == [None, None]
+    assert [example.answer for _, example in read_examples(folder)] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_without_that_file_there_are_no_answers(tmp_path: Path) -> None:
     ],
 )
 def test_faults(tmp_path: Path, queries: str, answers: str, line: int, reason: str) -> None:
-    report = Report()
-    found = list(read(write(tmp_path / "f", queries, answers), skip_bad=True, report=report))
+    report = ReadReport()
+    found = list(read_examples(write(tmp_path / "f", queries, answers), skip_bad=True, report=report))
     assert [example.answer for _, example in found] == ["天"]
     (fault,) = report.first_faults
     assert fault.line == line and reason in fault.reason

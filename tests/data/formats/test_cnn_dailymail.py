@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-import io
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from asreader.data.example import Example
 from asreader.data.formats import cnn_dailymail
-from asreader.data.formats.cnn_dailymail import sentences
-from asreader.data.source_file import Member
+from asreader.data.source_file import make_memory_file
 from asreader.errors import Fault
 
 QUESTION = """\
@@ -34,7 +29,7 @@ and so it ended
 
 def items(text: str, name: str = "0a1b.question") -> list[Example | Fault]:
     data = text.encode()
-    return list(cnn_dailymail.read(Member("f", name, lambda: io.BufferedReader(io.BytesIO(data)), lambda other: None)))
+    return list(cnn_dailymail.read(make_memory_file("f", name, data)))
 
 
 def test_a_question() -> None:
@@ -79,7 +74,7 @@ def test_many_in_one_file(between: str) -> None:
         ("", None, ""),
         ("http://news.example/1\n\nwords\n", 1, "not an address"),
         (QUESTION.replace("@placeholder", "nobody"), 1, "no @placeholder"),
-        (QUESTION.partition("@entity0:")[0] + "\n" + QUESTION, 1, "two questions run together"),
+        (QUESTION.partition("@entity0:")[0] + "\n" + QUESTION, 1, "two questions without a separator"),
     ],
 )
 def test_faults(text: str, line: int | None, reason: str) -> None:
@@ -90,14 +85,6 @@ def test_faults(text: str, line: int | None, reason: str) -> None:
 
 
 def test_group() -> None:
-    assert cnn_dailymail.group("cnn/questions/test/a.question") == "cnn"
-    assert cnn_dailymail.group("dailymail/questions/test/a.question") == "dailymail"
-    assert cnn_dailymail.group("cnn") == ""
-
-
-@given(st.lists(st.sampled_from(["a", ".", "?", "''", ")", "b"])))
-def test_sentences_lose_no_word(run: list[str]) -> None:
-    found = sentences(tuple(run))
-    assert [word for sentence in found for word in sentence] == run
-    assert all(found)
-    assert all(any(end in sentence for end in ".?") for sentence in found[:-1])
+    assert cnn_dailymail.detect_group("cnn/questions/test/a.question") == "cnn"
+    assert cnn_dailymail.detect_group("dailymail/questions/test/a.question") == "dailymail"
+    assert cnn_dailymail.detect_group("cnn") == ""

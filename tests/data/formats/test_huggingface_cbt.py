@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from asreader.data.dataset import Part, ReadReport, read_examples
 from asreader.data.example import Example
 from asreader.data.formats import huggingface_cbt
-from asreader.data.reading import Part, Report, read
 from asreader.errors import InputError
 
 arrow, parquet_files = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -35,8 +35,8 @@ def test_a_clone_of_the_repository(tmp_path: Path) -> None:
     parquet(tmp_path / "NE" / "train-00000-of-00001.parquet", [ROW] * 2500)
     parquet(tmp_path / "CN" / "validation-00000-of-00001.parquet", [ROW])
     parquet(tmp_path / "raw" / "train-00000-of-00001.parquet", [{"title": "a", "content": "b"}])
-    report = Report()
-    found = list(read(tmp_path, report=report))
+    report = ReadReport()
+    found = list(read_examples(tmp_path, report=report))
     assert found[:2] == [
         (Part("CN", "valid"), example("validation-00000-of-00001:1")),
         (Part("NE", "train"), example("train-00000-of-00001:1")),
@@ -49,14 +49,14 @@ def test_a_clone_of_the_repository(tmp_path: Path) -> None:
 def test_json(tmp_path: Path, rows: str, suffix: str) -> None:
     path = tmp_path / f"a.{suffix}"
     path.write_text(rows)
-    assert [found for _, found in read(path)] == [example("a:1"), example("a:2")]
+    assert [found for _, found in read_examples(path)] == [example("a:1"), example("a:2")]
 
 
-def test_the_candidate_that_their_script_cut_in_two_and_kept_numbers(tmp_path: Path) -> None:
+def test_split_candidates_and_line_numbers_are_repaired(tmp_path: Path) -> None:
     cut = {**ROW, "options": ["Anna", "", "", "Ben"]}
     numbered = {**ROW, "sentences": ["1 Anna slept .", "2 Ben woke ."], "question": "3 XXXXX woke ."}
     path = parquet(tmp_path / "a.parquet", [cut, numbered, {**ROW, "answer": None, "options": []}])
-    first, second, third = (found for _, found in read(path))
+    first, second, third = (found for _, found in read_examples(path))
     assert first.candidates == ("Anna", "|", "Ben")
     assert second == example("a:2")
     assert (third.candidates, third.answer) == ((), None)
@@ -78,24 +78,24 @@ def test_the_candidate_that_their_script_cut_in_two_and_kept_numbers(tmp_path: P
 def test_faults_name_the_row(tmp_path: Path, row: object, reason: str) -> None:
     for text in (json.dumps([ROW, row]), json.dumps(ROW) + "\n" + json.dumps(row)):
         (tmp_path / "a.json").write_text(text)
-        report = Report()
-        assert len(list(read(tmp_path / "a.json", skip_bad=True, report=report))) == 1
+        report = ReadReport()
+        assert len(list(read_examples(tmp_path / "a.json", skip_bad=True, report=report))) == 1
         (fault,) = report.first_faults
         assert fault.line == 2 and reason in fault.reason
 
 
-def test_what_is_no_parquet_and_what_has_other_columns(tmp_path: Path) -> None:
+def test_invalid_parquet_files_and_other_columns_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no table")
     with pytest.raises(InputError, match=r"a\.parquet: damaged"):
-        list(read(tmp_path / "a.parquet"))
+        list(read_examples(tmp_path / "a.parquet"))
     with pytest.raises(InputError, match="no column 'sentences'"):
-        list(read(parquet(tmp_path / "b.parquet", [{"title": "a"}])))
+        list(read_examples(parquet(tmp_path / "b.parquet", [{"title": "a"}])))
 
 
-def test_a_packed_parquet_is_read_from_memory(tmp_path: Path) -> None:
+def test_a_compressed_parquet_file_is_read_from_memory(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", [ROW])
     (tmp_path / "a.parquet.gz").write_bytes(gzip.compress(path.read_bytes()))
-    assert [found for _, found in read(tmp_path / "a.parquet.gz")] == [example("a:1")]
+    assert [found for _, found in read_examples(tmp_path / "a.parquet.gz")] == [example("a:1")]
 
 
 def test_detect() -> None:

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import io
 import json
 
 import pytest
 
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
-from asreader.data.source_file import Member
+from asreader.data.source_file import make_memory_file
 from asreader.errors import Fault
 
 ROW = {
@@ -21,24 +20,24 @@ ROW = {
 def items(*lines: object) -> list[Example | Fault]:
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     data = "\n".join(texts).encode()
-    return list(jsonl.read(Member("f", "q.jsonl", lambda: io.BufferedReader(io.BytesIO(data)), lambda name: None)))
+    return list(jsonl.read(make_memory_file("f", "q.jsonl", data)))
 
 
-def test_words_are_taken_as_they_are() -> None:
+def test_lists_of_words_are_not_tokenised() -> None:
     expected = Example("q:1", (("Anna", "slept"),), ("XXXXX", "slept"), ("Anna", "New York"), "Anna")
     assert (
         items(ROW) == items({**ROW, "document": ["Anna", "slept"], "candidates": [" Anna", "New York "]}) == [expected]
     )
 
 
-def test_texts_are_cut_into_words() -> None:
+def test_texts_are_tokenised() -> None:
     (found,) = items({"id": "a", "document": "Anna slept. Ben didn't.", "question": "___ slept."})
     assert found == Example(
         "a", (("Anna", "slept", "."), ("Ben", "did", "n't", ".")), ("XXXXX", "slept", "."), (), None
     )
 
 
-def test_every_blank_is_the_gap() -> None:
+def test_every_gap_mark_becomes_the_gap() -> None:
     for blank in ("XXXXX", "@placeholder", "___", "________"):
         for question in ([blank, "slept"], f"{blank} slept"):
             (found,) = items({**ROW, "question": question})
@@ -47,7 +46,7 @@ def test_every_blank_is_the_gap() -> None:
     assert isinstance(found, Example) and found.question == ("XXXXX", "___")
 
 
-def test_what_may_be_missing() -> None:
+def test_optional_fields_may_be_missing() -> None:
     (found,) = items({"document": ["a"], "question": ["XXXXX"], "answer": None, "candidates": None, "id": None})
     assert found == Example("q:1", (("a",),), ("XXXXX",))
     found, other = items({**ROW, "id": 7}, "", {**ROW, "answer": ""})[:2]
@@ -70,10 +69,10 @@ def test_what_may_be_missing() -> None:
         ({**ROW, "document": [["a", 1]]}, '"document" is neither'),
         ({**ROW, "document": []}, "the document is empty"),
         ({**ROW, "document": " "}, "the document is empty"),
-        ({**ROW, "document": ["a b"]}, "'a b', which is empty or holds white space"),
+        ({**ROW, "document": ["a b"]}, "'a b', which is empty or contains white space"),
         ({**ROW, "document": [["a", ""]]}, "'', which is empty"),
         ({**ROW, "question": {"a": 1}}, '"question" is neither a text nor a list of words'),
-        ({**ROW, "question": ["a\u2003b"]}, "holds white space"),
+        ({**ROW, "question": ["a\u2003b"]}, "contains white space"),
         ({**ROW, "candidates": "a|b"}, '"candidates" is not a list of texts'),
         ({**ROW, "candidates": [1]}, '"candidates" is not a list of texts'),
         ({**ROW, "answer": 5}, '"answer" is not a text'),
@@ -106,7 +105,7 @@ def test_detect() -> None:
     assert not jsonl.detect("a.txt", 'He wrote "document": nothing else.')
 
 
-def test_line_reads_back() -> None:
+def test_a_formatted_example_is_read_back() -> None:
     example = Example("größe", (("a", "\u00a7"), ()), ("XXXXX", "?"), ("a", "", "|"), None)
-    assert jsonl.line(example).count("\n") == 1
-    assert items(jsonl.line(example).rstrip("\n")) == [example]
+    assert jsonl.format_example(example).count("\n") == 1
+    assert items(jsonl.format_example(example).rstrip("\n")) == [example]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.data.text.tokenizer import question, sentences, words
+from asreader.data.text.tokenizer import tokenize, tokenize_question, tokenize_sentences
 
 WORDS = {
     # quotation marks, double: straight, curly, doubled
@@ -61,7 +61,7 @@ WORDS = {
 
 @pytest.mark.parametrize("text", WORDS)
 def test_words(text: str) -> None:
-    assert " ".join(words(text)) == WORDS[text]
+    assert " ".join(tokenize(text)) == WORDS[text]
 
 
 SENTENCES = {
@@ -85,12 +85,14 @@ SENTENCES = {
 
 @pytest.mark.parametrize("text", SENTENCES)
 def test_sentences(text: str) -> None:
-    assert [" ".join(sentence) for sentence in sentences(text)] == SENTENCES[text]
+    assert [" ".join(sentence) for sentence in tokenize_sentences(text)] == SENTENCES[text]
 
 
 @pytest.mark.parametrize("gap", ["XXXXX", "XXXXXXX", "@placeholder", "_____", "___"])
-def test_question_knows_every_gap(gap: str) -> None:
-    assert " ".join(question(f"The {gap}'s cat, Mr. {gap}. Where?")) == "The XXXXX 's cat , Mr. XXXXX . Where ?"
+def test_tokenize_question_finds_every_gap_mark(gap: str) -> None:
+    assert (
+        " ".join(tokenize_question(f"The {gap}'s cat, Mr. {gap}. Where?")) == "The XXXXX 's cat , Mr. XXXXX . Where ?"
+    )
 
 
 CORES = (
@@ -105,25 +107,25 @@ typography = st.lists(pieces, max_size=12).map("".join)
 
 
 @given(typography)
-def test_words_with_spaces_stay_words(text: str) -> None:
-    found = words(text)
-    assert words(" ".join(found)) == found
+def test_tokenised_text_keeps_its_words(text: str) -> None:
+    found = tokenize(text)
+    assert tokenize(" ".join(found)) == found
 
 
 @given(st.lists(st.sampled_from(["cannot", "CANNOT", "Gonna", "XXXXX", "X", "9", "nt", "don", "Ana"])).map("".join))
-def test_a_word_by_itself_is_cut_as_one_with_a_space_behind_it(text: str) -> None:
-    assert words(text) == words(f"{text} ")
+def test_a_single_word_is_tokenised_like_one_before_a_space(text: str) -> None:
+    assert tokenize(text) == tokenize(f"{text} ")
 
 
 @given(typography)
-def test_a_sentence_of_words_is_one_sentence(text: str) -> None:
-    for sentence in sentences(text):
-        assert sentences(" ".join(sentence)) == (sentence,)
+def test_a_tokenised_sentence_stays_one_sentence(text: str) -> None:
+    for sentence in tokenize_sentences(text):
+        assert tokenize_sentences(" ".join(sentence)) == (sentence,)
 
 
 @given(typography.filter(lambda text: not any(short in text for short in ("etc.", "U.S.", "p.m.", "J."))))
-def test_sentences_are_the_words_of_the_text_cut_apart(text: str) -> None:
-    assert tuple(chain.from_iterable(sentences(text))) == words(text)
+def test_sentences_contain_the_words_of_the_text_in_order(text: str) -> None:
+    assert tuple(chain.from_iterable(tokenize_sentences(text))) == tokenize(text)
 
 
 def letters(text: str) -> list[str]:
@@ -132,26 +134,26 @@ def letters(text: str) -> list[str]:
 
 
 @given(st.text(max_size=60))
-def test_any_text_gives_words_without_spaces_and_keeps_its_letters(text: str) -> None:
-    found = words(text)
+def test_words_contain_no_spaces_and_all_letters_of_the_text(text: str) -> None:
+    found = tokenize(text)
     assert all(word and word.split() == [word] for word in found)
     assert letters(" ".join(found)) == letters(text)
 
 
 @given(st.text(alphabet="ab .'\"", max_size=40), st.text(alphabet="ab .'\"", max_size=40))
-def test_paragraphs_do_not_change_each_other(first: str, second: str) -> None:
-    assert sentences(f"{first}\n\n{second}") == sentences(first) + sentences(second)
+def test_paragraphs_are_independent(first: str, second: str) -> None:
+    assert tokenize_sentences(f"{first}\n\n{second}") == tokenize_sentences(first) + tokenize_sentences(second)
 
 
 @pytest.mark.parametrize(
     "unit", ["a'", "x's-", "é's-", "a.", ". ", "' ", '"', "-", "X", "(", "etc. ", "1,", "\n ", "…"]
 )
-def test_no_text_takes_long(unit: str) -> None:
+def test_tokenising_takes_linear_time(unit: str) -> None:
     start = time.process_time()
-    assert all(word.split() == [word] for sentence in sentences(unit * 30_000) for word in sentence)
+    assert all(word.split() == [word] for sentence in tokenize_sentences(unit * 30_000) for word in sentence)
     assert time.process_time() - start < 2
 
 
-def test_help_needs_no_library_for_words() -> None:
+def test_the_tokenizer_imports_no_library() -> None:
     code = "import sys, asreader.data.text.tokenizer; sys.exit(bool({'nltk', 'jieba'} & sys.modules.keys()))"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -20,10 +20,10 @@ from asreader.cloze.books.cleaning import BOOK_TITLE, Headings
 from asreader.cloze.books.window_questions import Recipe, questions, windows
 from asreader.cloze.checkpoint import Made, Output
 from asreader.cloze.making import Job, Summary, make
-from asreader.data import reading
-from asreader.data.discovery import members, plain_size
+from asreader.data import dataset
+from asreader.data.discovery import count_plain_bytes, find_files
 from asreader.data.example import GAP, Example, Sentence
-from asreader.data.source_file import Member, in_memory, plain_file
+from asreader.data.source_file import SourceFile, make_memory_file, make_source_file
 from asreader.errors import Fault, InputError
 from asreader.system import progress
 
@@ -41,7 +41,11 @@ class Text:
 
     def sentences(self, headings: Headings = "drop") -> tuple[Sentence, ...]:
         """The book as sentences of words; an InputError says why it is none."""
-        member = plain_file(self.path, self.name) if self.path else in_memory(self.where, self.name, self.content)
+        member = (
+            make_source_file(self.path, self.name)
+            if self.path
+            else make_memory_file(self.where, self.name, self.content)
+        )
         return next(cleaning.books(member, headings)).sentences
 
 
@@ -50,7 +54,7 @@ def texts(paths: Iterable[Path], only: str | None = None, without: Sequence[str]
     taken = Counter[str]()
     for path in paths:
         found = False
-        for text in (text for member in members(path, only) for text in _of_member(member)):
+        for text in (text for member in find_files(path, only) for text in _of_member(member)):
             found = True
             if any(fnmatchcase(text.name, pattern) for pattern in without):
                 continue
@@ -60,19 +64,19 @@ def texts(paths: Iterable[Path], only: str | None = None, without: Sequence[str]
             raise InputError(f"{path}: " + (f"no file matches {only!r}" if only else "there is no file in it"))
 
 
-def _of_member(member: Member) -> Iterator[Text]:
-    if member.head(64).startswith(BOOK_TITLE):
+def _of_member(member: SourceFile) -> Iterator[Text]:
+    if member.read_head(64).startswith(BOOK_TITLE):
         yield from _of_many(member)
     elif member.path:
         yield Text(member.where, member.stem, member.path.stat().st_size, path=member.path)
     else:
-        content = member.content()
+        content = member.read_bytes()
         yield Text(member.where, member.stem, len(content), content=content)
 
 
-def _of_many(member: Member) -> Iterator[Text]:
+def _of_many(member: SourceFile) -> Iterator[Text]:
     """The books of a tokenised file, each with its title line."""
-    for title, lines in cleaning.tokenised_books(member.lines()):
+    for title, lines in cleaning.tokenised_books(member.read_lines()):
         content = "\n".join([f"{BOOK_TITLE} : {title}", *lines]).encode()
         name = PurePosixPath(title).name.removesuffix(".out").removesuffix(".txt")
         yield Text(f"{member.where} ({title})", name or member.stem, len(content), content=content)
@@ -94,7 +98,7 @@ class Maker:
         except InputError as error:
             return Made(text.name, text.size, bad=str(error)), Output()
         shared = overlap.find(sentences, _held_out(self.held_out)) if self.held_out else None
-        line = plugins.load(reading.FORMATS, self.format).line
+        line = plugins.load_plugin(dataset.FORMATS_FOLDER, self.format).format_example
         found = questions(
             text.name,
             sentences,
@@ -148,7 +152,7 @@ def make_books(
     """Questions from every book of `paths`, into one file; `exclude` names texts that none may have been seen in."""
     _tagger(maker.tagger)  # what is wrong with it should be said before any work
     settings = asdict(maker) | {"exclude": "", "without": list(without)}
-    total, chosen = plain_size(paths, only), texts(paths, only, without)
+    total, chosen = count_plain_bytes(paths, only), texts(paths, only, without)
     if not exclude:
         return make(chosen, maker, job, settings, "books", total=total)
     runs = held_out_runs(exclude)
@@ -163,14 +167,17 @@ def make_books(
 
 def held_out_runs(paths: Sequence[Path]) -> NDArray[np.uint64]:
     """The n-grams of texts that training must not have seen: books, raw or tokenised, or files of questions."""
-    with progress.waiting("reading the texts to exclude"):
+    with progress.show_spinner("reading the texts to exclude"):
         return overlap.merged(
-            overlap.ngrams(sentences) for path in paths for member in members(path) for sentences in _any_text(member)
+            overlap.ngrams(sentences)
+            for path in paths
+            for member in find_files(path)
+            for sentences in _any_text(member)
         )
 
 
-def _any_text(member: Member) -> Iterator[Iterable[Sentence]]:
-    format = reading.detected(member)
+def _any_text(member: SourceFile) -> Iterator[Iterable[Sentence]]:
+    format = dataset.detect_format(member)
     if format is None:
         yield from (text.sentences() for text in _of_member(member))
         return

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Literal
 
 from asreader.data.example import Sentence
-from asreader.data.source_file import CHUNK, Member, blaming
+from asreader.data.source_file import CHUNK_BYTES, SourceFile, report_errors
 from asreader.data.text import chinese, tokenizer
 from asreader.errors import InputError
 
@@ -36,14 +36,14 @@ class Book:
     sentences: tuple[Sentence, ...]
 
 
-def books(member: Member, headings: Headings = "drop") -> Iterator[Book]:
+def books(member: SourceFile, headings: Headings = "drop") -> Iterator[Book]:
     """The book of a raw text, or the books of a tokenised one, each read when it is asked for."""
-    if not is_tokenised(member.head()):
+    if not is_tokenised(member.read_head()):
         text = running_text(_text(member), member.where, headings)
-        yield Book(member.stem, tokenizer.sentences(text))
+        yield Book(member.stem, tokenizer.tokenize_sentences(text))
         return
     found = False
-    for name, lines in tokenised_books(member.lines()):
+    for name, lines in tokenised_books(member.read_lines()):
         found = True
         yield Book(name or member.stem, tuple(tuple(line.split()) for line in lines))
     if not found:
@@ -56,7 +56,7 @@ def is_tokenised(head: str) -> bool:
         return True
     lines = [line for line in head.split("\n")[:200] if line.strip()]
     lines = lines[:-1] or lines  # the last one may be cut off
-    apart = sum(" ".join(tokenizer.words(line)) == line.strip() for line in lines)
+    apart = sum(" ".join(tokenizer.tokenize(line)) == line.strip() for line in lines)
     pointed = sum(bool(_POINT_APART.search(line)) for line in lines)
     return bool(lines) and apart >= 0.9 * len(lines) and pointed >= 0.5 * len(lines)
 
@@ -90,11 +90,11 @@ def running_text(text: str, where: str, headings: Headings = "drop") -> str:
     return running
 
 
-def _text(member: Member) -> str:
-    with blaming(member.where), member.open() as stream:
-        if b"\0" in stream.read(CHUNK):
+def _text(member: SourceFile) -> str:
+    with report_errors(member.where), member.open() as stream:
+        if b"\0" in stream.read(CHUNK_BYTES):
             raise InputError(f"{member.where}: a binary file, not a text; give the book as plain text in UTF-8")
-    return "\n".join(member.lines())
+    return "\n".join(member.read_lines())
 
 
 def _check(text: str, where: str) -> None:
@@ -167,7 +167,7 @@ class _Block:
 
     @cached_property
     def text(self) -> str:
-        return " ".join(chinese.unwrapped("\n".join(self.lines)).split())
+        return " ".join(chinese.join_wrapped_lines("\n".join(self.lines)).split())
 
     @cached_property
     def size(self) -> int:

@@ -115,7 +115,10 @@ def question_file(question: Question) -> str:
 def jsonl_line(question: Question) -> str:
     """The question as a line of the jsonl format, with the names of its entities."""
     return (
-        json.dumps(json.loads(jsonl.line(question.example)) | {"entities": question.names}, ensure_ascii=False) + "\n"
+        json.dumps(
+            json.loads(jsonl.format_example(question.example)) | {"entities": question.names}, ensure_ascii=False
+        )
+        + "\n"
     )
 
 
@@ -165,7 +168,7 @@ def _text(article: Article) -> _Text:
 def _sentences(text: str) -> tuple[Sentence, ...]:
     """Words that can stand beside anonymous entities and a gap: none of the text's own looks like one."""
     found = []
-    for sentence in tokenizer.sentences(_MARK.sub("", text)):
+    for sentence in tokenizer.tokenize_sentences(_MARK.sub("", text)):
         words = tuple(word for word in sentence if word != GAP)
         if words and not _ASIDE.search(" ".join(words)):
             found.append(words)

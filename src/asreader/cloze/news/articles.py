@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from asreader.data.formats.jsonl import parsed
-from asreader.data.source_file import LONGEST_RECORD, Member, records
+from asreader.data.formats.jsonl import parse_object
+from asreader.data.source_file import MAX_RECORD_CHARACTERS, SourceFile, split_records
 from asreader.errors import Fault
 
 HIGHLIGHT = "@highlight"
@@ -30,16 +30,16 @@ def detect(name: str, head: str) -> bool:
     return name.endswith(".story") or _is_jsonl(head) or _is_csv(head) or bool(_HIGHLIGHT.search(head))
 
 
-def read(member: Member) -> Iterator[Article | Fault]:
+def read(member: SourceFile) -> Iterator[Article | Fault]:
     """The articles of one file; one without an id gets the file's name and its line. Ids are unique inside a file."""
-    head = member.head()
+    head = member.read_head()
     rows = _of_jsonl if _is_jsonl(head) else _of_csv if _is_csv(head) else _of_story
     used: set[int] = set()
     for line, item in rows(member):
         if isinstance(item, str):
-            yield member.fault(line, item)
+            yield member.make_fault(line, item)
         elif reason := _problem(item, used):
-            yield member.fault(line, reason)
+            yield member.make_fault(line, reason)
         else:
             used.add(hash(item.id))
             yield item
@@ -67,10 +67,10 @@ def _columns(header: list[str]) -> list[str]:
     return [name.strip().lower() for name in header]
 
 
-def _of_story(member: Member) -> Iterator[tuple[int, Article | str]]:
-    # One file is one article; `records` only sees to it that what unpacks without end is cut.
+def _of_story(member: SourceFile) -> Iterator[tuple[int, Article | str]]:
+    # One file is one article; `split_records` only sees to it that what unpacks without end is cut.
     empty = True
-    for line, lines in records(member.lines(), lambda line, record: False):
+    for line, lines in split_records(member.read_lines(), lambda line, record: False):
         empty = False
         text, *highlights = _HIGHLIGHT.split("\n".join(lines))
         yield line, Article(member.stem, text.strip(), _cleaned(highlights))
@@ -78,11 +78,11 @@ def _of_story(member: Member) -> Iterator[tuple[int, Article | str]]:
         yield 1, "the file is empty"
 
 
-def _of_jsonl(member: Member) -> Iterator[tuple[int, Article | str]]:
-    for number, line in enumerate(member.lines(), 1):
+def _of_jsonl(member: SourceFile) -> Iterator[tuple[int, Article | str]]:
+    for number, line in enumerate(member.read_lines(), 1):
         if line.strip():
             try:
-                yield number, _from_row(parsed(line), f"{member.stem}:{number}")
+                yield number, _from_row(parse_object(line), f"{member.stem}:{number}")
             except ValueError as error:
                 yield number, str(error)
 
@@ -101,10 +101,10 @@ def _from_row(row: dict[str, object], name: str) -> Article:
     return Article(_id(own, name), text.strip(), _cleaned(highlights))
 
 
-def _of_csv(member: Member) -> Iterator[tuple[int, Article | str]]:
+def _of_csv(member: SourceFile) -> Iterator[tuple[int, Article | str]]:
     # The library's own limit is 128 KB, less than a long article. It knows only one limit for the whole process.
-    csv.field_size_limit(LONGEST_RECORD)
-    rows = csv.reader((line + "\n" for line in member.lines()), strict=True)
+    csv.field_size_limit(MAX_RECORD_CHARACTERS)
+    rows = csv.reader((line + "\n" for line in member.read_lines()), strict=True)
     columns = _columns(next(rows))
     while True:
         line = rows.line_num + 1

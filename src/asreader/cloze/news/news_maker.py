@@ -10,7 +10,7 @@ from asreader.cloze.checkpoint import Made, Output
 from asreader.cloze.making import Job, Summary, batches, make
 from asreader.cloze.news import article_questions, articles
 from asreader.cloze.news.articles import Article
-from asreader.data.discovery import members, plain_size
+from asreader.data.discovery import count_plain_bytes, find_files
 from asreader.errors import Fault, InputError
 
 AT_ONCE = 50
@@ -69,7 +69,7 @@ class Maker:
 def make_news(paths: Sequence[Path], job: Job, maker: Maker, only: str | None = None) -> Summary:
     """Questions from every article of `paths`, into a file of JSONL or a folder of `.question` files."""
     bundles = (Bundle(some) for some in batches(_articles(paths, only, job.skip_bad), AT_ONCE))
-    total = plain_size(paths, only)
+    total = count_plain_bytes(paths, only)
     return make(bundles, maker, job, asdict(maker), "bundles", total=total, as_folder=maker.as_files)
 
 
@@ -78,8 +78,8 @@ def _articles(paths: Iterable[Path], only: str | None, skip_bad: bool) -> Iterat
     used: set[int] = set()
     for path in paths:
         found = False
-        for member in members(path, only):
-            if not articles.detect(member.name, member.head()):
+        for member in find_files(path, only):
+            if not articles.detect(member.name, member.read_head()):
                 continue
             for item in articles.read(member):
                 found = True

@@ -26,7 +26,7 @@ Tagger = Callable[[Sequence[Sentence]], list[Classes]]
 def load(name: str) -> Tagger:
     """The tagger that `name` or `name:model` asks for."""
     plugin, _, model = name.partition(":")
-    build: Callable[[str], Tagger] = plugins.load("cloze.tagging", plugin).tagger
+    build: Callable[[str], Tagger] = plugins.load_plugin("cloze.tagging", plugin).tagger
     return build(model)
 
 

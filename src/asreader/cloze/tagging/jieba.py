@@ -20,7 +20,7 @@ def tagger(model: str = "") -> Tagger:
 
 def classes(book: Sequence[Sentence]) -> list[Classes]:
     """A class for every word of a book."""
-    return [tuple(map(_class, chinese.tags(sentence))) for sentence in book]
+    return [tuple(map(_class, chinese.tag_words(sentence))) for sentence in book]
 
 
 def _class(tag: str) -> str:

@@ -1,7 +1,7 @@
-"""LAMBADA text -> Examples: one tokenised passage a line, whose last word is the answer.
+"""LAMBADA text -> Examples: one tokenised passage per line; its last word is the answer.
 
-The question is the last sentence with its last word as the gap, the document everything before it. A passage of one
-sentence has nothing before it: its document is the passage without the last word, so that the question can be asked.
+The question is the last sentence with a gap in place of its last word, the document is everything before it. The
+document of a passage with one sentence is the passage without its last word, because a document must not be empty.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ import sys
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from asreader.data.example import GAP, Example, problem
-from asreader.data.formats.cnn_dailymail import sentences
-from asreader.data.source_file import Member
+from asreader.data.example import GAP, Example, find_problem
+from asreader.data.source_file import SourceFile
+from asreader.data.text.sentence_splitter import split_sentences
 from asreader.errors import Fault
 
-SHORTEST = 5
-"""Words of a first line that can be a passage; the data set's vocabulary file has one a line."""
+MIN_PASSAGE_WORDS = 5
+"""Words of the first line of a file of passages; the vocabulary file of the data set has one word per line."""
 
 
 def detect(name: str, head: str) -> bool:
-    """Plain text tells nothing, so the file's name must."""
+    """The file name decides, because the content is plain text."""
     first = head.lstrip().partition("\n")[0]
-    named = "lambada" in PurePosixPath(name.lower()).name
-    return named and len(first.split()) >= SHORTEST and "\t" not in first and first[:1] not in "{["
+    has_name = "lambada" in PurePosixPath(name.lower()).name
+    return has_name and len(first.split()) >= MIN_PASSAGE_WORDS and "\t" not in first and first[:1] not in "{["
 
 
-def read(member: Member) -> Iterator[Example | Fault]:
-    """The passages of one file; an id carries the line."""
-    for number, line in enumerate(member.lines(), 1):
-        if run := tuple(map(sys.intern, line.split())):
-            *before, last = sentences(run)
-            document = tuple(before) or (run[:-1],)
-            example = Example(f"{member.stem}:{number}", document, (*last[:-1], GAP), (), run[-1])
-            reason = problem(example)
-            yield member.fault(number, reason) if reason else example
+def read(file: SourceFile) -> Iterator[Example | Fault]:
+    """The passages of one file; an id contains the line number."""
+    for number, line in enumerate(file.read_lines(), 1):
+        if words := tuple(map(sys.intern, line.split())):
+            *before, last = split_sentences(words)
+            document = tuple(before) or (words[:-1],)
+            example = Example(f"{file.stem}:{number}", document, (*last[:-1], GAP), (), words[-1])
+            reason = find_problem(example)
+            yield file.make_fault(number, reason) if reason else example

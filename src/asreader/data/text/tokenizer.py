@@ -1,7 +1,7 @@
 """raw text -> sentences of Penn-Treebank words, as Stanford's tools wrote them in the Children's Book Test.
 
-One expression finds the words; a sentence ends behind every `.`, `!` or `?` that is a word of its own, and behind the
-closing marks that follow it. Text that already is in such words with spaces between them keeps its words.
+One regular expression finds the words. A sentence ends after every `.`, `!` or `?` that is a word of its own and after
+the closing marks that follow it. Text that is already tokenised and separated by spaces keeps its words.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from asreader.data.text import chinese
 from asreader.data.text.chinese import HAN
 
 _GAP = re.compile(r"X{5,}|@placeholder\b|_{3,}")
-_WHOLE = re.compile(rf"{GAP}|@entity\d+")
+_UNSPLIT = re.compile(rf"{GAP}|@entity\d+")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 # --- marks ---
-_PLAIN = str.maketrans(
+_MARKS = str.maketrans(
     {
         **dict.fromkeys("“„‟", " `` "),
         "”": " '' ",
@@ -32,21 +32,21 @@ _PLAIN = str.maketrans(
         **{mark: f" -{name}- " for mark, name in zip("()[]{}", "LRB RRB LSB RSB LCB RCB".split(), strict=True)},
     }
 )
-# Words that have lost their start: the mark before them is no quotation's.
+# Words without their first letters: the mark before them is an apostrophe, not a quotation mark.
 _ELIDED = "em|cause|till?|tis|twas|twere|twill|twould|tain't|bout|neath|gainst|twixt|n|s|m|d|ll|re|ve"
 _ELISION = re.compile(rf"‘(?=(?:{_ELIDED})\b)", re.IGNORECASE)
 _OPENING_DOUBLE = re.compile(r'"(?=[^\W_])|(?<!\S)"(?=[^\s.,;:!?)\]]|\.\.)')
-# As Stanford's, which takes the mark before a word of one letter ('I see) for a closing one.
+# As in Stanford's tools, the mark before a word of one letter ('I see) is a closing one.
 _OPENING_SINGLE = re.compile(rf"(?<![^\W_])'(?=[^\W\d_]\S)(?!(?i:{_ELIDED})\b)")
 _CLOSING = frozenset(("''", "'", "-RRB-", "-RSB-", "-RCB-", "”", "’", "」", "』", "）", "】", "》"))
 
 # --- abbreviations ---
-# Before names and numbers: their point never ends a sentence.
+# They precede names and numbers: their point never ends a sentence.
 _TITLES = (
     "Mr|Mrs|Ms|Mme|Mlle|Messrs|Dr|St|Ste|Prof|Capt|Col|Gen|Lt|Lieut|Sgt|Maj|Rev|Hon|Gov|Pres|Sen|Rep|Mt|Ft|"
     "Jan|Feb|Aug|Sept|Oct|Nov|Dec|vs|viz|cf|vol|vols|fig|esq"
 )
-# Also at the end of a sentence, whose own point then stands behind theirs.
+# They may end a sentence; its own point then follows theirs.
 _SHORTENED = "etc|Jr|Sr|Co|Corp|Inc|Ltd|Bros"
 _STARTERS = (
     "A|After|All|Although|An|And|As|At|Before|But|By|Even|For|From|He|Her|Here|His|How|However|I|If|In|It|Its|Just|"
@@ -59,14 +59,14 @@ _LAST = re.compile(
 )
 
 # --- words ---
-# Whatever is neither space nor punctuation, so that the combining marks of any script stay in their words.
+# Everything but space and punctuation, so that combining marks of any script stay in their words.
 _LETTER = (
     r"[^\s!-/:-@\[-`{-~\u00a1-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2010-\u205e\u3000-\u303f"
     rf"\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65{HAN}]"
 )
 _FUSED = rf"(?:[Cc]annot|CANNOT|[Gg]onna|[Gg]otta|[Ww]anna|[Ll]emme|[Gg]imme)(?!{_LETTER})"
 _TOKEN = re.compile(
-    rf"""(?!{_FUSED})[A-Za-z]++(?=[\s,;])           # nearly every word, and so tried first
+    rf"""(?!{_FUSED})[A-Za-z]++(?=[\s,;])           # nearly every word, therefore first
     |-[LR][RSC]B-|@entity\d+
     |(?:https?://|www\.)[^\s"<>]*[\w/]
     |\d+(?:[.,:/]\d+)+(?:[-']?{_LETTER}+)*
@@ -85,74 +85,76 @@ _TOKEN = re.compile(
 )
 _PLAIN_WORD = re.compile(rf"(?!{_FUSED})(?!.*{GAP})[A-Za-z0-9]+")
 _CONTRACTION = re.compile(rf"(.*?{_LETTER})(?:'?(n't)|('(?:s|m|d|ll|re|ve|n))(?:(-)(.+))?)", re.IGNORECASE)
-LONGEST_CUT = 100
-"""Characters of a token that may hold a contraction; what is longer is no word of a language."""
+MAX_CONTRACTION_LENGTH = 100
+"""Characters of a token that may contain a contraction; longer tokens are not words of a language."""
 _CHINESE = re.compile(f"[{HAN}]")
 _POINTS, _DASHES = re.compile(r"\.{3,}|\.(?:\s\.)+"), re.compile(r"-{3,4}")
 
 
-def words(text: str) -> Sentence:
-    """The words of one sentence; entity marks and the gap stay whole."""
-    return (text,) if _PLAIN_WORD.fullmatch(text) else tuple(_lexed(text))  # most candidates are a word already
+def tokenize(text: str) -> Sentence:
+    """The words of one sentence; entity marks and the gap are not split."""
+    return (text,) if _PLAIN_WORD.fullmatch(text) else tuple(_find_words(text))  # most candidates are one word
 
 
-def sentences(text: str) -> tuple[Sentence, ...]:
-    """A text as sentences of words; an empty line ends a sentence too, as it does under a heading.
+def tokenize_sentences(text: str) -> tuple[Sentence, ...]:
+    """A text as sentences of words; an empty line also ends a sentence, for example after a heading.
 
-    A single line end does not: a text whose paragraphs stand on lines of their own flows from one into the next.
+    A single line end does not: paragraphs on lines of their own are joined.
     """
     text = _GAP.sub(f" {GAP} ", text.replace("\r\n", "\n"))
-    return tuple(sentence for paragraph in _PARAGRAPH.split(text) for sentence in _ended(paragraph))
+    return tuple(sentence for paragraph in _PARAGRAPH.split(text) for sentence in _split_paragraph(paragraph))
 
 
-def question(text: str) -> Sentence:
+def tokenize_question(text: str) -> Sentence:
     """A question in which XXXXX, @placeholder or a run of underscores is the gap."""
-    return tuple(word for sentence in sentences(text) for word in sentence)
+    return tuple(word for sentence in tokenize_sentences(text) for word in sentence)
 
 
-def _ended(paragraph: str) -> Iterator[Sentence]:
+def _split_paragraph(paragraph: str) -> Iterator[Sentence]:
     sentence: list[str] = []
-    ending = False
-    for word in _lexed(_LAST.sub(r"\1 .", paragraph)):
-        end = word == "." or word[0] in "!?。！？…"
-        if ending and not end and word not in _CLOSING:
+    has_ended = False
+    for word in _find_words(_LAST.sub(r"\1 .", paragraph)):
+        is_end = word == "." or word[0] in "!?。！？…"
+        if has_ended and not is_end and word not in _CLOSING:
             yield tuple(sentence)
-            sentence, ending = [], False
+            sentence, has_ended = [], False
         sentence.append(word)
-        ending = ending or end
+        has_ended = has_ended or is_end
     if sentence:
         yield tuple(sentence)
 
 
-def _lexed(text: str) -> Iterator[str]:
-    text = _WHOLE.sub(r" \g<0> ", text)
+def _find_words(text: str) -> Iterator[str]:
+    """Normalise the marks of a text and split it into words."""
+    text = _UNSPLIT.sub(r" \g<0> ", text)
     if not chinese.is_chinese(text):
-        text = _plain(text)
+        text = _normalize_marks(text)
     elif chinese.is_segmented(text):
         yield from text.split()
         return
-    for token in _TOKEN.findall(chinese.unwrapped(text)):
+    for token in _TOKEN.findall(chinese.join_wrapped_lines(text)):
         if token.isalpha() and token.isascii():
             yield token
         elif _CHINESE.match(token):
-            yield from chinese.words(token)
+            yield from chinese.segment_words(token)
         else:
-            yield from _parts(token)
+            yield from _split_token(token)
 
 
-def _plain(text: str) -> str:
-    """Quotation marks, brackets and dashes as the Treebank writes them."""
-    text = _ELISION.sub("'", text).translate(_PLAIN)
+def _normalize_marks(text: str) -> str:
+    """Write quotation marks, brackets and dashes as the Penn Treebank does."""
+    text = _ELISION.sub("'", text).translate(_MARKS)
     text = _OPENING_DOUBLE.sub(" `` ", text).replace('"', " '' ")
     return _OPENING_SINGLE.sub(" ` ", text)
 
 
 @lru_cache(maxsize=1 << 16)
-def _parts(token: str) -> tuple[str, ...]:
-    """A token of the text as words: contractions are cut, rows of points or dashes made equal."""
-    if len(token) <= LONGEST_CUT and (contraction := _CONTRACTION.fullmatch(token)):
+def _split_token(token: str) -> tuple[str, ...]:
+    """A token as words: contractions are split, rows of points or dashes are normalised."""
+    if len(token) <= MAX_CONTRACTION_LENGTH and (contraction := _CONTRACTION.fullmatch(token)):
         stem, negation, clitic, hyphen, rest = contraction.groups()
-        return (*_parts(stem), *filter(None, (negation, clitic, hyphen)), *(_parts(rest) if rest else ()))
+        rest_words = _split_token(rest) if rest else ()
+        return (*_split_token(stem), *filter(None, (negation, clitic, hyphen)), *rest_words)
     if _POINTS.fullmatch(token):
         return ("...",)
     if _DASHES.fullmatch(token):

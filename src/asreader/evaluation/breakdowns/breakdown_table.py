@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from asreader.system.markup import shortened, visible
+from asreader.system.markup import escape_controls, shorten_word
 
 Cell = str | int | float | None
 
@@ -65,7 +65,7 @@ class Table:
 
 def plain(text: str, longest: int = SHOWN) -> str:
     """A text that can stand on one line anywhere: of bearable length, nothing in it is obeyed."""
-    return " ".join(visible(shortened(text, longest)).split())
+    return " ".join(escape_controls(shorten_word(text, longest)).split())
 
 
 def escaped(text: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.data.example import Example, Sentence
-from asreader.data.occurrences import occurrences
+from asreader.data.occurrences import find_occurrences
 from asreader.data.statistics import RANKS
 from asreader.data.vocabulary import ENTITY_WORD
 from asreader.evaluation.metrics import wilson
@@ -89,7 +89,7 @@ def _facts(example: Example) -> tuple[int, int, int, int, int]:
     words, answer = example.words, example.answer or ""
     counts = Counter(words)
     frequencies = {word: _frequency(word, words, counts) for word in example.choices if word.strip()}
-    places = occurrences(words, answer)
+    places = find_occurrences(words, answer)
     distance = len(words) - places[-1] - len(answer.split()) if places else NOWHERE
     if answer not in frequencies:
         return len(words), len(frequencies), NOWHERE, NOWHERE, distance
@@ -101,7 +101,7 @@ def _facts(example: Example) -> tuple[int, int, int, int, int]:
 def _frequency(candidate: str, words: Sentence, counts: Counter[str]) -> int:
     """One word is looked up; several are searched."""
     parts = candidate.split()
-    return counts[parts[0]] if len(parts) == 1 else len(occurrences(words, candidate))
+    return counts[parts[0]] if len(parts) == 1 else len(find_occurrences(words, candidate))
 
 
 def kind(answer: str) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from asreader.data.dataset import load_store
 from asreader.data.example import Example
-from asreader.data.loading import load_store
 from asreader.data.store import Store
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
@@ -149,7 +149,7 @@ class _Shelf:
         for prediction in said:
             if prediction.id not in places:
                 raise InputError(f"{origin}: the question {prediction.id!r} is not in {data}; name the data it is of")
-        examples = [store.example(places[prediction.id]) for prediction in said]
+        examples = [store.decode_example(places[prediction.id]) for prediction in said]
         for prediction, example in zip(said, examples, strict=True):
             _agree(prediction, example.answer, data, origin)
         return examples

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from asreader.pages.records import Record
-from asreader.system.markup import Markup, element, joined
+from asreader.system.markup import Markup, element, join_content
 
 LEFT, RIGHT = 11, 97
 """Where the drawing begins and ends, in per cent of the width."""
@@ -90,7 +90,7 @@ def _tick(value: float, y: float, percent: bool, digits: int) -> Markup:
     """A line with its number, of which so many digits behind the point are shown that no two are the same."""
     line = element("line", x1=f"{LEFT}%", x2=f"{RIGHT}%", y1=y, y2=y, class_="axis")
     number = f"{value:.{digits}%}" if percent else f"{value:.{digits}f}"
-    return joined([line, element("text", number, x=f"{LEFT - 1.5}%", y=y + 4, text_anchor="end")])
+    return join_content([line, element("text", number, x=f"{LEFT - 1.5}%", y=y + 4, text_anchor="end")])
 
 
 def _number(value: float, percent: bool) -> str:

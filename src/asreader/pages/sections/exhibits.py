@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from asreader.charts.catalogue import Figure, figures
-from asreader.data.statistics import TABLE_ROWS, Statistics, statistics
+from asreader.data.statistics import TABLE_ROWS, Statistics, compute_statistics
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.breakdowns import systems
@@ -20,7 +20,7 @@ from asreader.pages.showing import Show
 from asreader.pages.subject import Subject
 from asreader.runs.folder import Run
 from asreader.settings import DataSettings
-from asreader.system.markup import Markup, element, isolated, joined, picture, shortened
+from asreader.system.markup import Markup, element, embed_svg, isolate_word, join_content, shorten_word
 
 SHOWN = 4
 """Questions of each kind in the gallery."""
@@ -32,27 +32,27 @@ ROWS = 60
 
 def data(subject: Subject) -> Markup:
     """Table 1 of the paper for these data."""
-    parts = {"valid": statistics(subject.questions)}
+    parts = {"valid": compute_statistics(subject.questions)}
     try:
         parts = {"train": _training(subject.best.settings.data), **parts}
         note = None
     except InputError as error:
         note = missing(f"{error}.")
     rows = [[name, *(cell(part) for part in parts.values())] for name, cell in TABLE_ROWS.items()]
-    return joined([table(["", *parts], rows, numbers=range(1, len(parts) + 1)), note])
+    return join_content([table(["", *parts], rows, numbers=range(1, len(parts) + 1)), note])
 
 
 def _training(settings: DataSettings) -> Statistics:
     path = Path(settings.train)
     if not settings.train or not path.exists():
-        where = shortened(settings.train) or "nowhere"
+        where = shorten_word(settings.train) or "nowhere"
         raise InputError(f"The training data are not where config.toml says: {where}")
     if (size := _size(path)) > COUNTED:
         raise InputError(f"The training data ({size / 1e6:,.0f} MB) are not counted here; `asreader stats` does")
     format = settings.format or None
-    found = statistics(cases.questions(path, split="train", format=format, skip_bad=settings.skip_bad))
+    found = compute_statistics(cases.questions(path, split="train", format=format, skip_bad=settings.skip_bad))
     if not found.questions:
-        raise InputError(f"{shortened(settings.train)} holds no training questions")
+        raise InputError(f"{shorten_word(settings.train)} holds no training questions")
     return found
 
 
@@ -75,11 +75,11 @@ def drawings(subject: Subject) -> Markup:
     shown = []
     for figure in found:
         drawn = [draw.svg(replace(figure, plots=(plot,))) for plot in figure.plots]
-        shown.append(_figure(figure, [picture(one, _alternative(figure)) for one in drawn]))
+        shown.append(_figure(figure, [embed_svg(one, _alternative(figure)) for one in drawn]))
     absent = (
         folded("figures left out", element("ul", *(element("li", line) for line in left_out))) if left_out else None
     )
-    return joined([element("div", *shown, class_="figures"), absent])
+    return join_content([element("div", *shown, class_="figures"), absent])
 
 
 def _alternative(figure: Figure) -> str:
@@ -104,7 +104,7 @@ def _numbers(numbers: Table) -> Markup:
     right = [place for place, name in enumerate(header) if place and _numeric(numbers.column(name))]
     more = len(numbers.rows) - len(rows)
     rest = element("p", f"and {more:,} rows that `asreader analyse` writes", class_="quiet") if more else None
-    return joined([table(header, rows, numbers=right), rest])
+    return join_content([table(header, rows, numbers=right), rest])
 
 
 def _numeric(cells: Sequence[Cell]) -> bool:
@@ -113,8 +113,8 @@ def _numeric(cells: Sequence[Cell]) -> bool:
 
 def _shown(cell: Cell) -> Markup:
     if isinstance(cell, str):
-        return isolated(plain(cell, 60))
-    return isolated("" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else f"{cell:,}")
+        return isolate_word(plain(cell, 60))
+    return isolate_word("" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else f"{cell:,}")
 
 
 def examples(subject: Subject) -> Markup:
@@ -126,8 +126,8 @@ def examples(subject: Subject) -> Markup:
     parts = [element("p", "Press j and k to go from one to the next.", class_="quiet")]
     for kind, title, chosen in _kinds(known):
         body = gallery.entries(reader, chosen, key=kind, heading="h4")
-        parts.append(joined([element("h3", title), body if chosen else missing("There is none.")]))
-    return joined(parts)
+        parts.append(join_content([element("h3", title), body if chosen else missing("There is none.")]))
+    return join_content(parts)
 
 
 def _kinds(known: Sequence[Case]) -> Iterator[tuple[str, str, list[Case]]]:

@@ -12,7 +12,7 @@ from asreader.pages import records
 from asreader.pages.page import folded, grouped, keys, missing, table, tried, value
 from asreader.pages.records import Record
 from asreader.pages.subject import Subject
-from asreader.system.markup import Markup, Part, element, isolated, joined, shortened
+from asreader.system.markup import Content, Markup, element, isolate_word, join_content, shorten_word
 
 RULES = {"maximum_frequency": "most frequent candidate", "uniform": "chance"}
 
@@ -23,13 +23,13 @@ def outcome(subject: Subject) -> Markup:
     parts = [_facts(subject)]
     if len(subject.answered) < len(subject.records):
         left = [record.name for record in subject.records if record not in subject.answered]
-        parts.append(missing(f"Without predictions and so not counted: {', '.join(map(shortened, left))}."))
+        parts.append(missing(f"Without predictions and so not counted: {', '.join(map(shorten_word, left))}."))
     alone = len(subject.answered) == 1 and not subject.paper
     parts.append(_single(subject.answered[0]) if alone else _rows(subject.rows))
     parts.append(tried(_rules, subject))
     if len(subject.records) > 1:
         parts.append(_runs(subject))
-    return joined(parts)
+    return join_content(parts)
 
 
 def _facts(subject: Subject) -> Markup:
@@ -56,7 +56,7 @@ def _percent(value: float | None) -> str:
 
 def _single(record: Record) -> Markup:
     found = record.scores
-    rows: list[list[Part]] = [["accuracy", *(_figure(one.accuracy, one.interval) for one in found.values())]]
+    rows: list[list[Content]] = [["accuracy", *(_figure(one.accuracy, one.interval) for one in found.values())]]
     tops = [top for top in next(iter(found.values())).accuracy_at if top > 1]
     rows += [[f"answer in the best {top}", *(_share(one.accuracy_at[top]) for one in found.values())] for top in tops]
     rows.append(["questions", *(f"{one.questions:,}" for one in found.values())])
@@ -67,14 +67,14 @@ def _rows(found: Sequence[Row]) -> Markup:
     """The paper's table; columns without any figure are left out."""
     titles = {"valid": "valid", "test": "test", "paper_valid": "paper, valid", "paper_test": "paper, test"}
     used = {key: title for key, title in titles.items() if any(getattr(row, key) is not None for row in found)}
-    body: dict[str, list[list[Part]]] = {}
+    body: dict[str, list[list[Content]]] = {}
     for row in found:
         body.setdefault(row.part, []).append([row.name, *(_cell(row, key) for key in used)])
     note = "In per cent, with 95% intervals over questions; ± is the standard deviation between seeds"
     return grouped(["", *used.values()], body, caption=note, numbers=range(1, len(used) + 1))
 
 
-def _cell(row: Row, key: str) -> Part:
+def _cell(row: Row, key: str) -> Content:
     value = getattr(row, key)
     if value is None:
         return None
@@ -86,13 +86,14 @@ def _cell(row: Row, key: str) -> Part:
 
 def _figure(value: float, interval: tuple[float, float]) -> Markup:
     low, high = map(_share, interval)
-    return joined([_share(value), " ", element("span", f"{low}–{high}", class_="interval")])
+    return join_content([_share(value), " ", element("span", f"{low}–{high}", class_="interval")])
 
 
 def _rules(subject: Subject) -> Markup:
     """What rules score on the same questions that learn nothing."""
     said = [
-        f"{told} {_share(baselines.evaluate(name, subject.questions).scores.accuracy)}" for name, told in RULES.items()
+        f"{told} {_share(baselines.evaluate_baseline(name, subject.questions).scores.accuracy)}"
+        for name, told in RULES.items()
     ]
     return element("p", f"On the same questions, without learning anything: {'; '.join(said)}.", class_="quiet")
 
@@ -107,12 +108,12 @@ def _runs(subject: Subject) -> Markup:
         own = records.flat(record.settings)
         told = [value(own.get(key)) for key in differ]
         figures = [_accuracy(record.scores.get(split)) for split in splits]
-        rows.append([isolated(record.name), *told, *figures])
+        rows.append([isolate_word(record.name), *told, *figures])
     numbers = range(1 + len(differ), len(header))
     return folded(f"all {len(rows)} runs", table(header, rows, numbers=numbers))
 
 
-def _accuracy(found: Scores | None) -> Part:
+def _accuracy(found: Scores | None) -> Content:
     return None if found is None else _figure(found.accuracy, found.interval)
 
 

@@ -104,4 +104,4 @@ def open_engine(name: str, spec: JobSpec) -> Iterator[Engine]:
 
 
 def _load(name: str) -> ModuleType:
-    return plugins.load("training.engines", name)
+    return plugins.load_plugin("training.engines", name)

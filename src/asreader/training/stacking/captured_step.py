@@ -18,7 +18,7 @@ from torch import Tensor
 
 from asreader.batches.device import BatchShape
 from asreader.ops.streams import HIGH_PRIORITY
-from asreader.system.progress import say
+from asreader.system.progress import print_status
 
 Prepared = TypeVar("Prepared")
 Result = TypeVar("Result")
@@ -122,7 +122,9 @@ class CapturedStep(Generic[Prepared]):
             prepare, between = self._capture_graph(lambda: self._prepare(self._order, shape))
             learn, _ = self._capture_graph(lambda: self._learn(between), self._pool)
         except RuntimeError as error:
-            say(f"CUDA graphs cannot be used here, steps are launched one by one: {str(error).splitlines()[0]}")
+            print_status(
+                f"CUDA graphs cannot be used here, steps are launched one by one: {str(error).splitlines()[0]}"
+            )
             self._is_capturing = False
             return None
         here.wait_stream(self._stream)

@@ -22,7 +22,7 @@ from asreader.inference.reader import Reader
 from asreader.inference.store_evaluation import Evaluation
 from asreader.ops.row_adam import AdamRecipe
 from asreader.readers import Reading
-from asreader.system.progress import say
+from asreader.system.progress import print_status
 from asreader.training import schedule
 from asreader.training.engines import JobSpec, PendingLosses
 from asreader.training.job import Job
@@ -110,7 +110,7 @@ class StackedEngine:
                     data.valid, data.vocabulary, device=self.device, question_at=options.question_at
                 )
             except Unsupported as reason:
-                say(f"readers are validated one after the other: {reason}")
+                print_status(f"readers are validated one after the other: {reason}")
 
     def run(self, plans: Sequence[Sequence[StepPlan]], should_stop: Callable[[], bool]) -> PendingLosses:
         """Launch the steps; stops between two of them if asked to."""

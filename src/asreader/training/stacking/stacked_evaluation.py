@@ -14,7 +14,7 @@ from asreader.batches.device import BatchShape, DeviceDataset
 from asreader.inference.store_evaluation import EVALUATION_BATCH, Evaluation, PredictionTemplates
 from asreader.ops.gather_batch import gather_batch
 from asreader.readers import Reading
-from asreader.system.progress import watched
+from asreader.system.progress import track_progress
 
 ReadBatch = Callable[[dict[str, Tensor], Batch, BatchShape], Reading]
 """Weights of N readers and a batch for each -> a Reading whose tensors have a leading axis of readers."""
@@ -37,7 +37,7 @@ class StackedEvaluator:
         counted = torch.zeros(readers, dtype=torch.int64)
         order = np.argsort(store.lengths, kind="stable")
         starts = range(0, len(order), EVALUATION_BATCH)
-        for start in watched(iter(starts), "reading", len(starts)):
+        for start in track_progress(iter(starts), "reading", len(starts)):
             numbers = order[start : start + EVALUATION_BATCH]
             whole = np.resize(numbers, EVALUATION_BATCH)  # a short last batch repeats itself: one shape for all
             shape = self.data.choose_shape(whole)
