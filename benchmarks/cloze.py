@@ -24,15 +24,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asreader import baselines
-from asreader.cloze.books.book_maker import Maker, make_books, texts
-from asreader.cloze.books.window_questions import DOCUMENT, Recipe, questions, windows
-from asreader.cloze.making import Job
-from asreader.cloze.tagging import NAMED, NOUN, Classes, lexical
+from asreader.cloze.books.book_maker import BookMaker, find_books, make_books
+from asreader.cloze.books.window_questions import (
+    DOCUMENT_SENTENCES,
+    QuestionRecipe,
+    count_windows,
+    make_window_questions,
+)
+from asreader.cloze.making_job import MakingJob
+from asreader.cloze.tagging import NAMED, NOUN, WordClasses, lexical
 from asreader.data.example import GAP, Example, Sentence
 from asreader.data.reading import read
 from asreader.data.statistics import statistics
 
-LISTS = ("TIMES", "ORDINALS", "MEASURES", "LISTED", "_PLACES")
+LISTS = ("TIMES", "ORDINALS", "MEASURES", "ENTITY_LIST_WORDS", "_PLACES")
 CN_KEEP = 0.74
 """Share of our common-noun questions that makes as many as the official file has."""
 PUBLISHED = {
@@ -69,8 +74,8 @@ def recall(official: Sequence[Placed], books: Sequence[Sequence[Sentence]], cros
     made = found = candidates = in_class = named = 0
     for book, sentences in enumerate(books):
         with _lists_of_other_books(official, book) if crossed else _as_they_are():
-            classes = lexical.classes(sentences)
-        ids = {example.id for example in questions("b", sentences, classes, Recipe())}
+            classes = lexical.classify_words(sentences)
+        ids = {example.id for example in make_window_questions("b", sentences, classes, QuestionRecipe())}
         made += len(ids)
         for question in (question for question in official if question.book == book):
             found += f"b:{question.sentence + 1}:{question.word + 1}" in ids
@@ -80,15 +85,15 @@ def recall(official: Sequence[Placed], books: Sequence[Sequence[Sentence]], cros
             in_class += sum(word in kinds[NAMED] | kinds[NOUN] for word in question.example.candidates)
     return {
         "recall": found / len(official),
-        "questions_per_window": made / sum(windows(len(sentences)) for sentences in books),
+        "questions_per_window": made / sum(count_windows(len(sentences)) for sentences in books),
         "candidates_named": named / candidates,
         "candidates_in_class": in_class / candidates,
     }
 
 
-def _kinds(sentences: Sequence[Sentence], classes: Sequence[Classes], last: int) -> dict[str, set[str]]:
+def _kinds(sentences: Sequence[Sentence], classes: Sequence[WordClasses], last: int) -> dict[str, set[str]]:
     kinds = defaultdict(set)
-    for number in range(last - DOCUMENT, last):
+    for number in range(last - DOCUMENT_SENTENCES, last):
         for word, kind in zip(sentences[number], classes[number], strict=True):
             kinds[kind].add(word)
     return kinds
@@ -140,20 +145,24 @@ def main(data: Path, work: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     valid, asked = next(data.glob("cbt/cbt_valid.txt*")), next(data.glob("cbt/cbtest_NE_valid*"))
     train = next(data.glob("books/cbt_train*"))
-    books = [text.sentences() for text in texts([valid])]
+    books = [text.sentences() for text in find_books([valid])]
     official = [example for _, example in read(asked)]
     found = list(placed(official, books))
     for crossed in (False, True):
         shares = {name: round(share, 4) for name, share in recall(found, books, crossed).items()}
         show("cloze-recall", official=len(official), placed=len(found), cross_fitted=crossed, **shares)
-    ours = [e for n, s in enumerate(books) for e in questions(str(n), s, lexical.classes(s), Recipe())]
+    ours = [
+        e
+        for n, s in enumerate(books)
+        for e in make_window_questions(str(n), s, lexical.classify_words(s), QuestionRecipe())
+    ]
     for name, examples in (("official", official), ("ours", ours)):
         frequency = baselines.evaluate("maximum-frequency", iter(examples)).scores.accuracy
         show("cloze-valid", questions_of=name, maximum_frequency=round(frequency, 4), **profile(examples))
     for kind, keep in (("ne", 1.0), ("cn", CN_KEEP)):
         out = work / f"{kind}_train.txt"
         start = time.perf_counter()
-        make_books([train], Job(out), Maker(Recipe(kind, keep=keep), "lexical", "cbt"))
+        make_books([train], MakingJob(out), BookMaker(QuestionRecipe(kind, keep=keep), "lexical", "cbt"))
         seconds = round(time.perf_counter() - start, 1)
         show("cloze-train", type=kind, keep=keep, seconds=seconds, **profile(example for _, example in read(out)))
         show("cloze-train-published", type=kind, **PUBLISHED[kind])

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 
 TARGET = Path(__file__).parent / "pictures"
@@ -42,7 +42,7 @@ def attention(folder: Path) -> Path:
 
 def figure(folder: Path) -> Path:
     """The bundled reader beside a rule that learns nothing, as `analyse` draws them."""
-    (folder / "stories.jsonl").write_text("".join(map(jsonl.line, stories(QUESTIONS, SEED))), encoding="utf-8")
+    (folder / "stories.jsonl").write_text("".join(map(jsonl.line, generate_stories(QUESTIONS, SEED))), encoding="utf-8")
     asreader(folder, "evaluate", "bundled", "stories.jsonl", "--device", "cpu", "--predictions", "reader.jsonl")
     asreader(folder, "baseline", "maximum-frequency", "stories.jsonl", "--predictions", "rule.jsonl")
     rule = ("--also", "maximum frequency=rule.jsonl")

@@ -11,7 +11,7 @@ from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, lexica
 def classes(*sentences: str, of: str) -> list[str]:
     """The classes of a word, wherever it stands in these sentences of words."""
     book = [tuple(sentence.split()) for sentence in sentences]
-    found = lexical.classes(book)
+    found = lexical.classify_words(book)
     pairs = [pair for words, kinds in zip(book, found, strict=True) for pair in zip(words, kinds, strict=True)]
     return [kind for word, kind in pairs if word == of]
 
@@ -54,7 +54,7 @@ def test_words_of_time_count_unless_a_neighbour_makes_them_a_point_of_reference(
 
 @pytest.mark.parametrize("word", ["ogre", "window-sill", "waggon", "granma"])
 def test_a_noun_that_no_newspaper_had_is_a_named_entity(word: str) -> None:
-    assert lexicon.tag(word) is None
+    assert lexicon.look_up_tag(word) is None
     assert classes(f"The {word} was old .", of=word) == [NAMED]
 
 
@@ -72,7 +72,7 @@ def test_nouns_verbs_and_prepositions() -> None:
 
 
 def test_every_tag_of_the_lexicon_is_one_word() -> None:
-    tags = lexicon.tags()
+    tags = lexicon.load_tags()
     assert len(tags) > 90_000
     assert tags["house"] == "NN" and tags["under"] == "IN"
     assert all(word and tag and " " not in tag for word, tag in tags.items())

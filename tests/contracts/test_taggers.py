@@ -8,7 +8,7 @@ import pytest
 
 from asreader import plugins
 from asreader.cloze import tagging
-from asreader.cloze.books.window_questions import KINDS
+from asreader.cloze.books.window_questions import WORD_CLASSES
 from asreader.errors import InputError
 
 BOOK = [
@@ -40,14 +40,14 @@ def spacy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def tagger(name: str, spacy_model: Path) -> tagging.Tagger:
-    return tagging.load(f"spacy:{spacy_model}" if name == "spacy" else name)
+    return tagging.resolve_tagger(f"spacy:{spacy_model}" if name == "spacy" else name)
 
 
 @pytest.mark.parametrize("name", plugins.names("cloze.tagging"))
 def test_a_class_for_every_word(name: str, spacy_model: Path) -> None:
     found = tagger(name, spacy_model)(BOOK)
     assert [len(classes) for classes in found] == [len(sentence) for sentence in BOOK]
-    assert {kind for classes in found for kind in classes} <= {*KINDS, tagging.OTHER}
+    assert {kind for classes in found for kind in classes} <= {*WORD_CLASSES, tagging.OTHER}
     assert not tagger(name, spacy_model)([])
 
 
@@ -57,13 +57,13 @@ def test_says_the_same_again(name: str, spacy_model: Path) -> None:
 
 
 def test_spacy_takes_the_models_word_for_it(spacy_model: Path) -> None:
-    (first, *_, numbers, _) = tagging.load(f"spacy:{spacy_model}")(BOOK)
+    (first, *_, numbers, _) = tagging.resolve_tagger(f"spacy:{spacy_model}")(BOOK)
     assert first == ("ne", "v", "p", "", "", "cn", "p", "", "ne", "")
     assert numbers == ("", "", "")
 
 
 def test_jieba_knows_persons_places_nouns_verbs_and_prepositions() -> None:
-    (classes,) = tagging.load("jieba")([("李明", "在", "北京", "看见", "老师", "了", "。")])
+    (classes,) = tagging.resolve_tagger("jieba")([("李明", "在", "北京", "看见", "老师", "了", "。")])
     assert classes == ("ne", "p", "ne", "v", "cn", "", "")
 
 
@@ -79,5 +79,5 @@ def test_jieba_knows_persons_places_nouns_verbs_and_prepositions() -> None:
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(name: str, reason: str) -> None:
     with pytest.raises(InputError, match=r"^[^\n]*$") as error:
-        tagging.load(name)
+        tagging.resolve_tagger(name)
     assert reason in str(error.value)

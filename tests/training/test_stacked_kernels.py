@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from asreader.batches.device import resident
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.store import encode
 from asreader.data.vocabulary import build
 from asreader.kernels import recurrence
@@ -32,7 +32,7 @@ DEVICE = torch.device("cuda" if GPU else "cpu")
 def found(way: ModuleType | None, lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, ...]:
     """Losses, gradients of the words' vectors and of all weights but the table."""
     torch.manual_seed(3)
-    store = encode([*stories(7, 3)])
+    store = encode([*generate_stories(7, 3)])
     words = build(store.counts(), min_count=2, unknown=5)
     data = resident(store, words, device=DEVICE)
     numbers, sizes = np.array([[0, 1, 2, 3], [6, 5, 6, 6]]), torch.tensor([4, 2], device=DEVICE)

@@ -19,7 +19,7 @@ from asreader.system import atomic_files
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class PieceResult:
     """What became of one piece of work: a book, or some articles of a file."""
 
     name: str
@@ -34,14 +34,14 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class PieceOutput:
     """What is written for one piece: text at the end of the file, or files of a folder."""
 
     text: str = ""
     files: tuple[tuple[str, str], ...] = ()
 
 
-class Unfinished:
+class OutputCheckpoint:
     """The growing output. `finished` holds the pieces that an earlier, stopped job had done with the same settings."""
 
     def __init__(self, out: Path, settings: Mapping[str, Any], as_folder: bool = False) -> None:
@@ -54,7 +54,7 @@ class Unfinished:
         if not self.finished:
             self._begin(as_folder)
 
-    def _read_journal(self) -> Iterator[Made]:
+    def _read_journal(self) -> Iterator[PieceResult]:
         """The pieces done so far, if the journal is of the same job; a torn last line is not counted."""
         if not self.journal.is_file() or not self.questions.exists():
             return
@@ -64,7 +64,7 @@ class Unfinished:
             for row in map(_row, lines):
                 if row is None:
                     return
-                yield Made(**row["made"])
+                yield PieceResult(**row["made"])
 
     def _begin(self, as_folder: bool) -> None:
         with atomic_files.failures_named(self.folder):
@@ -84,7 +84,7 @@ class Unfinished:
             atomic_files.write_text(self.journal, "".join(lines))
         self.finished = self.finished[:count]
 
-    def write(self, results: Iterable[tuple[Made, Output]]) -> Iterator[Made]:
+    def write(self, results: Iterable[tuple[PieceResult, PieceOutput]]) -> Iterator[PieceResult]:
         """Add the results in order; each is on disk before it is yielded."""
         with (
             atomic_files.failures_named(self.out),

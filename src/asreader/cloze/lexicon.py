@@ -11,13 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 
-def tag(word: str) -> str | None:
+def look_up_tag(word: str) -> str | None:
     """The tag of a word as it is written, such as NN, NNP or VBD; None if it is not in the lexicon."""
-    return tags().get(word)
+    return load_tags().get(word)
 
 
 @cache
-def tags() -> dict[str, str]:
+def load_tags() -> dict[str, str]:
     """Every word of the lexicon with its tag."""
     # The file is read as it lies there: importing textblob itself would take half a second and is not needed.
     spec = find_spec("textblob")
@@ -32,6 +32,6 @@ def tags() -> dict[str, str]:
 
 
 @cache
-def folded() -> frozenset[str]:
+def load_lowercase_words() -> frozenset[str]:
     """The lexicon's words in lower case: the names of its newspapers (Carter, Armour) are known words too."""
-    return frozenset(map(str.lower, tags()))
+    return frozenset(map(str.lower, load_tags()))

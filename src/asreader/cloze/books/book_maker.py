@@ -17,9 +17,9 @@ from asreader import plugins
 from asreader.cloze import tagging
 from asreader.cloze.books import cleaning, overlap
 from asreader.cloze.books.cleaning import BOOK_TITLE, Headings
-from asreader.cloze.books.window_questions import Recipe, questions, windows
-from asreader.cloze.checkpoint import Made, Output
-from asreader.cloze.making import Job, Summary, make
+from asreader.cloze.books.window_questions import QuestionRecipe, count_windows, make_window_questions
+from asreader.cloze.checkpoint import PieceOutput, PieceResult
+from asreader.cloze.making_job import MakingJob, MakingSummary, run_maker
 from asreader.data import reading
 from asreader.data.discovery import members, plain_size
 from asreader.data.example import GAP, Example, Sentence
@@ -29,7 +29,7 @@ from asreader.system import progress
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class BookSource:
     """One book before any work on it. A file of its own is read by the worker; what lies in an archive, or in one file
     with other books, travels as bytes."""
 
@@ -42,10 +42,10 @@ class Text:
     def sentences(self, headings: Headings = "drop") -> tuple[Sentence, ...]:
         """The book as sentences of words; an InputError says why it is none."""
         member = plain_file(self.path, self.name) if self.path else in_memory(self.where, self.name, self.content)
-        return next(cleaning.books(member, headings)).sentences
+        return next(cleaning.read_books(member, headings)).sentences
 
 
-def texts(paths: Iterable[Path], only: str | None = None, without: Sequence[str] = ()) -> Iterator[Text]:
+def find_books(paths: Iterable[Path], only: str | None = None, without: Sequence[str] = ()) -> Iterator[BookSource]:
     """The books of files, folders and archives, in order, each under a name of its own; none that fits `without`."""
     taken = Counter[str]()
     for path in paths:
@@ -60,42 +60,42 @@ def texts(paths: Iterable[Path], only: str | None = None, without: Sequence[str]
             raise InputError(f"{path}: " + (f"no file matches {only!r}" if only else "there is no file in it"))
 
 
-def _of_member(member: Member) -> Iterator[Text]:
+def _of_member(member: Member) -> Iterator[BookSource]:
     if member.head(64).startswith(BOOK_TITLE):
         yield from _of_many(member)
     elif member.path:
-        yield Text(member.where, member.stem, member.path.stat().st_size, path=member.path)
+        yield BookSource(member.where, member.stem, member.path.stat().st_size, path=member.path)
     else:
         content = member.content()
-        yield Text(member.where, member.stem, len(content), content=content)
+        yield BookSource(member.where, member.stem, len(content), content=content)
 
 
-def _of_many(member: Member) -> Iterator[Text]:
+def _of_many(member: Member) -> Iterator[BookSource]:
     """The books of a tokenised file, each with its title line."""
-    for title, lines in cleaning.tokenised_books(member.lines()):
+    for title, lines in cleaning.split_tokenised_books(member.lines()):
         content = "\n".join([f"{BOOK_TITLE} : {title}", *lines]).encode()
         name = PurePosixPath(title).name.removesuffix(".out").removesuffix(".txt")
-        yield Text(f"{member.where} ({title})", name or member.stem, len(content), content=content)
+        yield BookSource(f"{member.where} ({title})", name or member.stem, len(content), content=content)
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class BookMaker:
     """Text -> its questions as they are written. It travels to workers, so it holds names and no data."""
 
-    recipe: Recipe
+    recipe: QuestionRecipe
     tagger: str
     format: str
     headings: Headings = "drop"
     held_out: Path | None = None
 
-    def __call__(self, text: Text) -> tuple[Made, Output]:
+    def __call__(self, text: BookSource) -> tuple[PieceResult, PieceOutput]:
         try:
             sentences = text.sentences(self.headings)
         except InputError as error:
-            return Made(text.name, text.size, bad=str(error)), Output()
-        shared = overlap.find(sentences, _held_out(self.held_out)) if self.held_out else None
+            return PieceResult(text.name, text.size, bad=str(error)), PieceOutput()
+        shared = overlap.find_overlap(sentences, _held_out(self.held_out)) if self.held_out else None
         line = plugins.load(reading.FORMATS, self.format).line
-        found = questions(
+        found = make_window_questions(
             text.name,
             sentences,
             _tagger(self.tagger)(sentences),
@@ -103,11 +103,11 @@ class Maker:
             banned=shared.sentences if shared else frozenset(),
         )
         lines = [written for example in found if (written := _written(line, example))]
-        counts = {"sentences": len(sentences), "windows": windows(len(sentences))}
-        made = Made(text.name, text.size, len(lines), counts)
+        counts = {"sentences": len(sentences), "windows": count_windows(len(sentences))}
+        made = PieceResult(text.name, text.size, len(lines), counts)
         if shared and shared.shared:
             made = replace(made, note=_note(text.name, shared), weight=shared.shared)
-        return made, Output("".join(lines))
+        return made, PieceOutput("".join(lines))
 
 
 def _written(line: Callable[[Example], str], example: Example) -> str:
@@ -122,14 +122,14 @@ def _note(name: str, shared: overlap.Overlap) -> str:
     count = len(shared.sentences)
     where = "this sentence" if count == 1 else f"these {count:,} sentences"
     return (
-        f"{name}: {shared.shared:,} of {shared.total:,} runs of {overlap.LENGTH} words stand in excluded texts; "
+        f"{name}: {shared.shared:,} of {shared.total:,} runs of {overlap.NGRAM_WORDS} words stand in excluded texts; "
         f"questions that touch {where} are left out"
     )
 
 
 @cache
 def _tagger(name: str) -> tagging.Tagger:
-    return tagging.load(name)
+    return tagging.resolve_tagger(name)
 
 
 @cache
@@ -139,33 +139,36 @@ def _held_out(path: Path) -> NDArray[np.uint64]:
 
 def make_books(
     paths: Sequence[Path],
-    job: Job,
-    maker: Maker,
+    job: MakingJob,
+    maker: BookMaker,
     only: str | None = None,
     exclude: Sequence[Path] = (),
     without: Sequence[str] = (),
-) -> Summary:
+) -> MakingSummary:
     """Questions from every book of `paths`, into one file; `exclude` names texts that none may have been seen in."""
     _tagger(maker.tagger)  # what is wrong with it should be said before any work
     settings = asdict(maker) | {"exclude": "", "without": list(without)}
-    total, chosen = plain_size(paths, only), texts(paths, only, without)
+    total, chosen = plain_size(paths, only), find_books(paths, only, without)
     if not exclude:
-        return make(chosen, maker, job, settings, "books", total=total)
-    runs = held_out_runs(exclude)
+        return run_maker(chosen, maker, job, settings, "books", total=total)
+    runs = hash_held_out_texts(exclude)
     place = job.out.with_name(f".{job.out.name}.held-out.npy")
     settings["exclude"] = sha256(runs.tobytes()).hexdigest()
     try:
         np.save(place, runs, allow_pickle=False)
-        return make(chosen, replace(maker, held_out=place.absolute()), job, settings, "books", total=total)
+        return run_maker(chosen, replace(maker, held_out=place.absolute()), job, settings, "books", total=total)
     finally:
         place.unlink(missing_ok=True)
 
 
-def held_out_runs(paths: Sequence[Path]) -> NDArray[np.uint64]:
+def hash_held_out_texts(paths: Sequence[Path]) -> NDArray[np.uint64]:
     """The n-grams of texts that training must not have seen: books, raw or tokenised, or files of questions."""
     with progress.waiting("reading the texts to exclude"):
-        return overlap.merged(
-            overlap.ngrams(sentences) for path in paths for member in members(path) for sentences in _any_text(member)
+        return overlap.merge_ngrams(
+            overlap.hash_ngrams(sentences)
+            for path in paths
+            for member in members(path)
+            for sentences in _any_text(member)
         )
 
 

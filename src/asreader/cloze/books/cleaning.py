@@ -18,13 +18,13 @@ Headings = Literal["drop", "keep"]
 
 BOOK_TITLE = "_BOOK_TITLE_"
 """What the line begins with that starts a book in a tokenised file; its name follows."""
-LONGEST_LINE = 1 << 20
+MAX_LINE_LENGTH = 1 << 20
 """Characters before the first sentence end of a line: more is no running text."""
-HEADING = 12
+MAX_HEADING_WORDS = 12
 """Words of a heading, at most; twice as many in capitals."""
-PROSE = 25
+MIN_PROSE_WORDS = 25
 """Words under a heading from which on there is text, and no title page or list."""
-BACK_MATTER = 10
+BACK_MATTER_DIVISOR = 10
 """Notes and adverts take at most one part in so many of a book."""
 
 
@@ -36,14 +36,14 @@ class Book:
     sentences: tuple[Sentence, ...]
 
 
-def books(member: Member, headings: Headings = "drop") -> Iterator[Book]:
+def read_books(member: Member, headings: Headings = "drop") -> Iterator[Book]:
     """The book of a raw text, or the books of a tokenised one, each read when it is asked for."""
     if not is_tokenised(member.head()):
-        text = running_text(_text(member), member.where, headings)
+        text = clean_text(_text(member), member.where, headings)
         yield Book(member.stem, tokenizer.sentences(text))
         return
     found = False
-    for name, lines in tokenised_books(member.lines()):
+    for name, lines in split_tokenised_books(member.lines()):
         found = True
         yield Book(name or member.stem, tuple(tuple(line.split()) for line in lines))
     if not found:
@@ -61,7 +61,7 @@ def is_tokenised(head: str) -> bool:
     return bool(lines) and apart >= 0.9 * len(lines) and pointed >= 0.5 * len(lines)
 
 
-def tokenised_books(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+def split_tokenised_books(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """The name and the lines of each book of a tokenised text; no name where the text has none."""
     name, book = "", list[str]()
     for line in lines:
@@ -75,7 +75,7 @@ def tokenised_books(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
         yield name, book
 
 
-def running_text(text: str, where: str, headings: Headings = "drop") -> str:
+def clean_text(text: str, where: str, headings: Headings = "drop") -> str:
     """The text of a raw book, a paragraph a line; an empty line stands where a heading was.
 
     Headings are dropped: they are no part of a sentence. `keep` leaves them on lines of their own, so that a heading
@@ -98,8 +98,8 @@ def _text(member: Member) -> str:
 
 
 def _check(text: str, where: str) -> None:
-    for line in re.split("[\r\n]", text) if len(text) > LONGEST_LINE else ():
-        if len(line) > LONGEST_LINE and not re.search(r"[.!?。！？]\W", line[:LONGEST_LINE]):
+    for line in re.split("[\r\n]", text) if len(text) > MAX_LINE_LENGTH else ():
+        if len(line) > MAX_LINE_LENGTH and not re.search(r"[.!?。！？]\W", line[:MAX_LINE_LENGTH]):
             raise InputError(f"{where}: a line of over 1 MB without the end of a sentence; give running text")
 
 
@@ -226,11 +226,11 @@ _SMALL = frozenset("a an and at by de for from in into is la le of on or the to 
 def _is_heading(block: _Block) -> bool:
     """Short, and in capitals, or called a chapter, or titled and without a point, or set off by empty lines."""
     text, words = block.text, block.text.split()
-    if block.size > 2 * HEADING or (text[0] in _QUOTES and _is_ended(text)):
+    if block.size > 2 * MAX_HEADING_WORDS or (text[0] in _QUOTES and _is_ended(text)):
         return False
     if not any(map(str.isalpha, text)) or (text.isupper() and (block.gap > 1 or text[-1] not in "!?")):
         return True
-    if block.size > HEADING:
+    if block.size > MAX_HEADING_WORDS:
         return False
     titled = sum(not word[0].islower() or word.lower() in _SMALL for word in words) / len(words)
     if _is_ended(text):
@@ -259,7 +259,7 @@ def _is_prose(block: _Block) -> bool:
 
 def _is_note(block: _Block) -> bool:
     text = block.text
-    return text[0] + text[-1] == "[]" and block.size <= 2 * HEADING
+    return text[0] + text[-1] == "[]" and block.size <= 2 * MAX_HEADING_WORDS
 
 
 # --- what stands around the text of a book ---
@@ -304,14 +304,14 @@ def _start(blocks: list[_Block], place: int) -> int:
             size += blocks[number].size
         else:
             start, size = number + (not _is_heading(blocks[number])), 0
-        if size >= PROSE:
+        if size >= MIN_PROSE_WORDS:
             return start
     return place
 
 
 def _finish(blocks: list[_Block]) -> int:
     """The place of the heading, near the end of a book, under which no more of its text stands."""
-    rest, limit = 0, sum(len(block.text) for block in blocks) // BACK_MATTER
+    rest, limit = 0, sum(len(block.text) for block in blocks) // BACK_MATTER_DIVISOR
     found = len(blocks)
     for place in range(len(blocks) - 1, 0, -1):
         rest += len(blocks[place].text)

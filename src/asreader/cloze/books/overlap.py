@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from asreader.data.example import Sentence
 
-LENGTH = 10
+NGRAM_WORDS = 10
 """Words of an n-gram: ten in a row are hardly ever the same by chance."""
 _FACTOR = 0x9E3779B97F4A7C15
-_POWERS = np.array([pow(_FACTOR, power, 1 << 64) for power in range(LENGTH)], dtype=np.uint64)
+_POWERS = np.array([pow(_FACTOR, power, 1 << 64) for power in range(NGRAM_WORDS)], dtype=np.uint64)
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ class Overlap:
     total: int
 
 
-def ngrams(book: Iterable[Sentence]) -> NDArray[np.uint64]:
+def hash_ngrams(book: Iterable[Sentence]) -> NDArray[np.uint64]:
     """The distinct n-grams of a text, sorted."""
     return np.unique(_hashes(_numbers(chain.from_iterable(book))))
 
 
-def merged(texts: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+def merge_ngrams(texts: Iterable[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     """The n-grams of several texts."""
     return np.unique(np.concatenate([np.empty(0, np.uint64), *texts]))
 
 
-def find(book: Sequence[Sentence], held_out: NDArray[np.uint64]) -> Overlap:
+def find_overlap(book: Sequence[Sentence], held_out: NDArray[np.uint64]) -> Overlap:
     """Where a book repeats ten words or more of the held-out texts."""
     found = _hashes(_numbers(chain.from_iterable(book)))
     if not len(held_out) or not len(found):
@@ -51,7 +51,7 @@ def find(book: Sequence[Sentence], held_out: NDArray[np.uint64]) -> Overlap:
     starts = np.flatnonzero(held_out[places] == found)
     lengths = [len(_numbers(sentence)) for sentence in book]
     sentence_of = np.repeat(np.arange(len(book)), lengths)
-    touched = np.unique(sentence_of[(starts[:, None] + np.arange(LENGTH)).ravel()])
+    touched = np.unique(sentence_of[(starts[:, None] + np.arange(NGRAM_WORDS)).ravel()])
     return Overlap(frozenset(touched.tolist()), len(starts), len(found))
 
 
@@ -67,7 +67,7 @@ def _number(word: str) -> int:
 
 def _hashes(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """One number for each run of LENGTH words: a polynomial in their numbers, modulo 2**64."""
-    count = max(0, len(words) - LENGTH + 1)
+    count = max(0, len(words) - NGRAM_WORDS + 1)
     total = np.zeros(count, dtype=np.uint64)
     for power, factor in enumerate(_POWERS):
         total += words[power : power + count] * factor

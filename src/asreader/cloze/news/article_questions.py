@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 from urllib.parse import quote
 
-from asreader.cloze.lexicon import tag
+from asreader.cloze.lexicon import look_up_tag
 from asreader.cloze.news.articles import Article
-from asreader.cloze.news.mentions import LETTERS, entities
+from asreader.cloze.news.mentions import CLASS_LETTERS, find_entities
 from asreader.data.example import GAP, Example, Sentence
 from asreader.data.formats import jsonl
 from asreader.data.formats.cnn_dailymail import PLACEHOLDER
 from asreader.data.text import tokenizer
 
-FEWEST_WORDS = 3
+MIN_QUESTION_WORDS = 3
 """Words beside the gap and other entities without which a highlight asks nothing."""
 
 # "OSLO, Norway (CNN) -- The race began": the place stays, as a line of its own.
@@ -44,14 +44,14 @@ _MARK = re.compile(r"@(?=entity\d|placeholder)")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class NewsQuestion:
     """A cloze question about anonymous entities, and what they are called."""
 
     example: Example
     names: dict[str, str]
 
 
-def questions(article: Article, seed: int = 0, lowercase: bool = False) -> Iterator[Question]:
+def make_article_questions(article: Article, seed: int = 0, lowercase: bool = False) -> Iterator[NewsQuestion]:
     """The questions of one article: for each highlight, one for each of its entities that the article names too.
 
     Words stay as written unless `lowercase`, the look of the official files: with the names hidden capitals betray
@@ -72,34 +72,34 @@ def questions(article: Article, seed: int = 0, lowercase: bool = False) -> Itera
                 candidates=tuple(labels[name] for name in candidates),
                 answer=labels[answer],
             )
-            yield Question(example, {label: name for name, label in labels.items()})
+            yield NewsQuestion(example, {label: name for name, label in labels.items()})
 
 
-def highlight_entities(article: Article) -> dict[str, bool]:
+def find_highlight_entities(article: Article) -> dict[str, bool]:
     """The entities of the highlights, and of each whether the article names it: only then can it be asked for."""
     text = _text(article)
     told = text.names(text.told)
     return {name: name in told for asked in text.asked for name in text.names(asked)}
 
 
-def body(text: str) -> str:
+def strip_boilerplate(text: str) -> str:
     """An article without what is no prose: byline, time stamps, the agency's name (its place becomes a line)."""
     for clutter in (_STAMP, _BYLINE):
         text = clutter.sub("", text.lstrip(), count=1)
     return _AGENCY.sub(lambda found: f"{found[1]}\n\n" if found[1] else "", text, count=1)
 
 
-def named(words: Sentence, names: Mapping[str, str]) -> Sentence:
+def restore_names(words: Sentence, names: Mapping[str, str]) -> Sentence:
     """Words with the entities' names put back, each as one word."""
     return tuple(names.get(word, word) for word in words)
 
 
-def file_name(question: Question) -> str:
+def question_file_name(question: NewsQuestion) -> str:
     """Where the official data would keep it: a hash, since an id may hold anything."""
     return hashlib.sha1(question.example.id.encode()).hexdigest() + ".question"
 
 
-def question_file(question: Question) -> str:
+def format_question_file(question: NewsQuestion) -> str:
     """The question as a `.question` file of CNN / Daily Mail; the address keeps the id."""
     example = question.example
     blocks = (
@@ -112,7 +112,7 @@ def question_file(question: Question) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def jsonl_line(question: Question) -> str:
+def format_jsonl_line(question: NewsQuestion) -> str:
     """The question as a line of the jsonl format, with the names of its entities."""
     return (
         json.dumps(json.loads(jsonl.line(question.example)) | {"entities": question.names}, ensure_ascii=False) + "\n"
@@ -150,12 +150,12 @@ class _Text:
 
 
 def _text(article: Article) -> _Text:
-    document = _sentences(body(article.text))
+    document = _sentences(strip_boilerplate(article.text))
     highlights = [_sentences(_NEW.sub("", highlight)) for highlight in article.highlights]
     ends = list(accumulate(map(len, (document, *highlights))))
     sentences = _parted((*document, *chain.from_iterable(highlights)))
     spans: list[list[tuple[int, int, str]]] = [[] for _ in sentences]
-    for entity in entities(sentences):
+    for entity in find_entities(sentences):
         for mention in entity.mentions:
             spans[mention.sentence].append((mention.start, mention.end, entity.name))
     asked = tuple(range(first, last) for first, last in pairwise(ends))
@@ -186,13 +186,19 @@ def _halves(word: str, seen: set[str]) -> Sentence:
         return (word,)
     prefix, name, first, second = match.groups()
     if prefix:
-        apart = name not in LETTERS
+        apart = name not in CLASS_LETTERS
     elif second[0].isupper():  # Sunni-Shiite is two names, Jean-Claude is one
-        apart = {first, second} <= seen and tag(second.lower()) is None
+        apart = {first, second} <= seen and look_up_tag(second.lower()) is None
     else:
         lower = first.lower()
-        known = LETTERS.get(first) == "A" or tag(lower) in (None, "NNP") or (first in seen and lower not in seen)
-        apart = known and LETTERS.get(first) != "k" and tag(second.rpartition("-")[2]) is not None  # not Ki-moon
+        known = (
+            CLASS_LETTERS.get(first) == "A"
+            or look_up_tag(lower) in (None, "NNP")
+            or (first in seen and lower not in seen)
+        )
+        apart = (
+            known and CLASS_LETTERS.get(first) != "k" and look_up_tag(second.rpartition("-")[2]) is not None
+        )  # not Ki-moon
     return (first or prefix, "-", second or name) if apart else (word,)
 
 
@@ -205,4 +211,4 @@ def _labels(names: list[str], dice: random.Random) -> dict[str, str]:
 def _says_enough(text: _Text, asked: range) -> bool:
     """Whether a highlight still says something when its entities are hidden."""
     words = chain.from_iterable(text.labelled(asked, dict.fromkeys(text.names(asked), GAP)))
-    return sum(word != GAP and word[0].isalpha() for word in words) >= FEWEST_WORDS
+    return sum(word != GAP and word[0].isalpha() for word in words) >= MIN_QUESTION_WORDS

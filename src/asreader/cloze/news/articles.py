@@ -11,8 +11,8 @@ from asreader.data.formats.jsonl import parsed
 from asreader.data.source_file import LONGEST_RECORD, Member, records
 from asreader.errors import Fault
 
-HIGHLIGHT = "@highlight"
-_HIGHLIGHT = re.compile(rf"^{HIGHLIGHT}[ \t]*$", re.MULTILINE)
+HIGHLIGHT_MARK = "@highlight"
+_HIGHLIGHT = re.compile(rf"^{HIGHLIGHT_MARK}[ \t]*$", re.MULTILINE)
 _KEYS = re.compile(r'"(article|highlights)"\s*:')
 
 
@@ -25,12 +25,12 @@ class Article:
     highlights: tuple[str, ...]
 
 
-def detect(name: str, head: str) -> bool:
+def is_article_file(name: str, head: str) -> bool:
     """Whether a file of this name and start holds articles."""
     return name.endswith(".story") or _is_jsonl(head) or _is_csv(head) or bool(_HIGHLIGHT.search(head))
 
 
-def read(member: Member) -> Iterator[Article | Fault]:
+def read_articles(member: Member) -> Iterator[Article | Fault]:
     """The articles of one file; one without an id gets the file's name and its line. Ids are unique inside a file."""
     head = member.head()
     rows = _of_jsonl if _is_jsonl(head) else _of_csv if _is_csv(head) else _of_story

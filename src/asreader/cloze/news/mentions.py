@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from asreader.cloze.lexicon import tag
+from asreader.cloze.lexicon import look_up_tag
 from asreader.data.example import Sentence
 
 Key = tuple[str, ...]  # the words of a name in lower case, without dots, hyphens, accents: all its spellings are one
@@ -33,46 +33,52 @@ TITLES = """Mr Mrs Ms Miss Dr Prof Professor Sir Dame Lord President Minister Se
 MODIFIERS = """Prime Vice Assistant Foreign Defense Defence Interior Finance Majority Minority Police Home Health Press
     Education Opposition Senior Associate Medical District Supreme Treasury State Staff Homeland Transportation Labor
     Agriculture Commerce Energy Trade Culture Environment Acting Special First National Intelligence Security""".split()
-OPENING = "Premier General Major Justice King Queen Prince Princess Chief Father Mother Lady Captain Duke Earl".split()
-CLOSING = "King Prince Pope Bishop Judge Major Cardinal Earl Duke Baron Sheriff".split()
-NOBLE = "Duke Duchess Prince Princess Earl Bishop Archbishop Lord King Queen Lady".split()
+TITLES_OPENING_NAMES = (
+    "Premier General Major Justice King Queen Prince Princess Chief Father Mother Lady Captain Duke Earl".split()
+)
+TITLES_CLOSING_NAMES = "King Prince Pope Bishop Judge Major Cardinal Earl Duke Baron Sheriff".split()
+NOBLE_TITLES = "Duke Duchess Prince Princess Earl Bishop Archbishop Lord King Queen Lady".split()
 # What a name with "of" begins with, even where a sentence does too; what may follow 's in a name (Valentine's Day).
-HEADS = """University College Bank Department Ministry House Institute Bureau Council Court Board Office Center Centre
+ORGANIZATION_NOUNS = """University College Bank Department Ministry House Institute Bureau Council Court Board Office Center Centre
     Centers Church Museum Academy Association Federation Society School Republic Kingdom Gulf Isle Commission Committee
     Campaign Embassy Parliament Organization Organisation League City""".split()
-POSSESSED = "Day Department Office Association Hospital College Cathedral Church Union Club".split()
+NOUNS_AFTER_POSSESSIVE = "Day Department Office Association Hospital College Cathedral Church Union Club".split()
 # New Mexico is not Mexico.
 REGIONS = """North South East West Northern Southern Eastern Western Central New Middle Upper Lower Great Greater Old
     Northeast Northwest Southeast Southwest Latin""".split()
 # First names that are common words as well.
-GIVEN = """Bill John Jack Mark Rob Will Grant Grace Rose Faith Hope Joy Dean Chase Drew Pat Sue Rich Nick Art Lance Lee
+FIRST_NAMES = """
+    Bill John Jack Mark Rob Will Grant Grace Rose Faith Hope Joy Dean Chase Drew Pat Sue Rich Nick Art Lance Lee
     Miles Victor Guy Frank Ray Carol Don Bob Max Ben Harry Peter Christian Austin Amber Crystal Jade Ruby Daisy Lily Jo
     Heather Holly Robin Martin Sandy Chuck Dale Glen Cliff Mike Pete Tony Jean Jimmy Jerry Jay Tom Tim Ted Dawn Eve Rand
     Jordan Hunter Carter Taylor Dick Hank Penny Randy Roger Sally Scott Warren Charlie Josh Bobby Terry Matt""".split()
 CALENDAR = """January February March April May June July August September October November December Monday Tuesday
     Wednesday Thursday Friday Saturday Sunday""".split()
-NO_NAMES = """Jan. Feb. Mar. Apr. Jun. Jul. Aug. Sept. Sep. Oct. Nov. Dec. AM PM EST EDT GMT BST ET PT I TV DVD PC OK ID
+NON_NAMES = """
+    Jan. Feb. Mar. Apr. Jun. Jul. Aug. Sept. Sep. Oct. Nov. Dec. AM PM EST EDT GMT BST ET PT I TV DVD PC OK ID
     PhD Ph DNA HIV IVF GPS SUV SUVs VIP CV PR DJ RIP MRI PTSD ADHD CCTV PDF GDP URL ASAP FAQ Internet God Former No."""
 # The classes. N a name, D a people, A an acronym, i initials, C a common word with a capital, G one of HEADS, M one of
 # MODIFIERS, B a noble title before "of", H one of POSSESSED behind 's, Q a title in quotation marks, x a function word
 # with a capital, 0 a number, . anything else; and those that do not depend on the text:
-CLASSES = {
+FIXED_CLASS_WORDS = {
     "t": TITLES,
-    "k": " ".join((NO_NAMES, *CALENDAR, *(f"{day}s" for day in CALENDAR[12:]))),
+    "k": " ".join((NON_NAMES, *CALENDAR, *(f"{day}s" for day in CALENDAR[12:]))),
     "p": "de del della der den di da dos du la le van von bin ibn al el ul abu ben",
     "N": "La Le Las Los De Del Di Da Van Von El Al San Santa Saint St",
     "A": "US U.S. U.K. U.N. E.U. U.S.A. U.A.E. WHO AIDS",
     "r": "II III IV VI VII VIII IX XI XII Jr Sr",
 } | {"o": "of", "f": "for on", "d": "the", "a": "and", "&": "&", "s": "'s"}
-LETTERS = {word + dot: letter for letter, words in CLASSES.items() for word in words.split() for dot in ("", ".")}
+CLASS_LETTERS = {
+    word + dot: letter for letter, words in FIXED_CLASS_WORDS.items() for word in words.split() for dot in ("", ".")
+}
 FUNCTION_TAGS = "DT PRP PRP$ IN CC MD WP WP$ WRB WDT TO EX UH PDT RP".split()
 QUOTES = "`` '' \" “ ” ` ' ‘ ’".split()
-OPENERS = frozenset([*QUOTES, *": ; ( [ -LRB- -LSB- ... … . ? ! • * | - -- a.m. p.m.".split()])
-SMALL = "a an the of in on and to for with at from by is 's ' & , :".split()
-LOCATING = "in at near across throughout outside inside around".split()
-COMPANIES = "party group inc corp co ltd plc fc airport".split()
-CONNECTING = "of for on and in &".split()
-SAME = """united_states us usa america united_states_of_america | united_kingdom uk britain great_britain
+SENTENCE_OPENERS = frozenset([*QUOTES, *": ; ( [ -LRB- -LSB- ... … . ? ! • * | - -- a.m. p.m.".split()])
+SMALL_WORDS = "a an the of in on and to for with at from by is 's ' & , :".split()
+LOCATION_PREPOSITIONS = "in at near across throughout outside inside around".split()
+COMPANY_SUFFIXES = "party group inc corp co ltd plc fc airport".split()
+CONNECTING_WORDS = "of for on and in &".split()
+SAME_ENTITIES = """united_states us usa america united_states_of_america | united_kingdom uk britain great_britain
     | united_nations un | european_union eu | islamic_state isis isil is""".split("|")
 
 _WORD = r"(?:[NADCGi]|M(?!M*t))"
@@ -105,7 +111,7 @@ class Entity:
     mentions: tuple[Mention, ...]
 
 
-def entities(sentences: Sequence[Sentence]) -> tuple[Entity, ...]:
+def find_entities(sentences: Sequence[Sentence]) -> tuple[Entity, ...]:
     """The entities of one text in order of appearance. Every mention belongs to exactly one; mentions never overlap."""
     usage = _usage(sentences)
     names = list(_cut([name for number, words in enumerate(sentences) for name in _names(number, words, usage)]))
@@ -147,7 +153,7 @@ def _usage(sentences: Sequence[Sentence]) -> _Usage:
 
 @cache
 def _is_common(word: str) -> bool:
-    return tag(word.lower()) not in (None, "NNP", *FUNCTION_TAGS) and word not in GIVEN
+    return look_up_tag(word.lower()) not in (None, "NNP", *FUNCTION_TAGS) and word not in FIRST_NAMES
 
 
 def _is_headline(sentence: Sentence) -> bool:
@@ -158,7 +164,9 @@ def _is_headline(sentence: Sentence) -> bool:
 
 def _is_opening(sentence: Sentence, place: int) -> bool:
     """Whether a word has a capital for its place alone."""
-    return place == 0 or sentence[place - 1] in OPENERS or not any(word[0].isalnum() for word in sentence[:place])
+    return (
+        place == 0 or sentence[place - 1] in SENTENCE_OPENERS or not any(word[0].isalnum() for word in sentence[:place])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +208,11 @@ def _letters(sentence: Sentence, usage: _Usage) -> str:
 
 def _letter(sentence: Sentence, place: int, after: str, forced: bool, usage: _Usage) -> str:
     word, before = sentence[place], sentence[place - 1] if place else "."
-    if letter := LETTERS.get(word.removeprefix("then-").removeprefix("ex-")):
+    if letter := CLASS_LETTERS.get(word.removeprefix("then-").removeprefix("ex-")):
         calendar = word in CALENDAR and after in "NCi" and (forced or before == "the")
         # March Madness, April Jones, the Sunday Times
         return _title(word, before, after) if letter == "t" else "N" if calendar else letter
-    if word in POSSESSED and before == "'s":
+    if word in NOUNS_AFTER_POSSESSIVE and before == "'s":
         return "H"
     if not word[0].isupper() or before in ("#", "@"):
         return "N" if _INNER_CAPITAL.match(word) else "0" if _NUMBER.fullmatch(word) else "."
@@ -215,23 +223,25 @@ def _letter(sentence: Sentence, place: int, after: str, forced: bool, usage: _Us
 
 def _title(word: str, before: str, after: str) -> str:
     """A title before a name or alone is no name; elsewhere it may be part of one."""
-    if word in NOBLE and after == "o":
+    if word in NOBLE_TITLES and after == "o":
         return "B"
-    if word in OPENING and after in "CGM":
+    if word in TITLES_OPENING_NAMES and after in "CGM":
         return "C"
-    closing = word in CLOSING and after not in "NDCi" and before[0].isupper() and before not in LETTERS
+    closing = (
+        word in TITLES_CLOSING_NAMES and after not in "NDCi" and before[0].isupper() and before not in CLASS_LETTERS
+    )
     return "N" if closing and not _is_people(before) else "t"
 
 
 def _opens_name(word: str, following: Sentence, after: str, usage: _Usage) -> bool:
     """Whether a word at a sentence's start is a name, as far as the lexicon and the next word tell."""
     lower = word.lower() if word.istitle() and word.count("-") else word.lower().partition("-")[0]
-    kind = tag(lower) or _derived_from(lower)
+    kind = look_up_tag(lower) or _derived_from(lower)
     if kind is None:
         return not usage.lower[lower]
-    if word in GIVEN or word in REGIONS:
+    if word in FIRST_NAMES or word in REGIONS:
         return after in "NiCpDG"
-    if after == "&" or (word in HEADS and after == "o"):
+    if after == "&" or (word in ORGANIZATION_NOUNS and after == "o"):
         return True
     # Supreme Court, White House: the second word has its capital from the name. But: singer Adele, other Apple stores.
     if after not in "CG" or kind[:2] not in ("JJ", "NN") or following[0] in REGIONS:
@@ -241,33 +251,48 @@ def _opens_name(word: str, following: Sentence, after: str, usage: _Usage) -> bo
 
 def _capital(word: str, forced: bool, usage: _Usage) -> str:
     """The class of a word whose capital counts."""
-    kind = tag(word.lower())
+    kind = look_up_tag(word.lower())
     if re.match(r"A$|[A-Z]-[a-z]", word):  # T-shirt
         return "."
     if _INITIALS.fullmatch(word):
         return "i"
-    if word not in GIVEN and (kind in FUNCTION_TAGS or (kind == "RB" and word.endswith("ly"))):
+    if word not in FIRST_NAMES and (kind in FUNCTION_TAGS or (kind == "RB" and word.endswith("ly"))):
         return "." if forced else "x"
     if len(word) > 1 and word.isupper():  # an acronym, or a common word that is shouted
         return "." if kind and not usage.prefers_capital(word) else "A"
     if _is_people(word):
         return "D"
-    return "G" if word in HEADS and word != "Bank" else "M" if word in MODIFIERS else "C" if _is_common(word) else "N"
+    return (
+        "G"
+        if word in ORGANIZATION_NOUNS and word != "Bank"
+        else "M"
+        if word in MODIFIERS
+        else "C"
+        if _is_common(word)
+        else "N"
+    )
 
 
 @cache
 def _derived_from(word: str) -> str | None:
     """The tag of the word that an ending was put to: lexicons leave many such words out."""
     stems = (word.removesuffix(ending) for ending in _ENDINGS if word.endswith(ending))
-    return next((tag(stem) or tag(f"{stem}e") for stem in stems if tag(stem) or tag(f"{stem}e")), None)
+    return next(
+        (
+            look_up_tag(stem) or look_up_tag(f"{stem}e")
+            for stem in stems
+            if look_up_tag(stem) or look_up_tag(f"{stem}e")
+        ),
+        None,
+    )
 
 
 @cache
 def _is_people(word: str) -> bool:
     """British, American, Muslim: words for peoples, faiths and parties, single or many."""
-    if tag(word.lower()) not in (None, "JJ", "NNP"):
+    if look_up_tag(word.lower()) not in (None, "JJ", "NNP"):
         return False
-    return bool(_PEOPLE.fullmatch(word)) and (tag(word) in ("JJ", "NNPS") or tag(f"{word}s") == "NNPS")
+    return bool(_PEOPLE.fullmatch(word)) and (look_up_tag(word) in ("JJ", "NNPS") or look_up_tag(f"{word}s") == "NNPS")
 
 
 def _quoted_titles(sentence: Sentence) -> Iterator[tuple[int, int]]:
@@ -276,7 +301,7 @@ def _quoted_titles(sentence: Sentence) -> Iterator[tuple[int, int]]:
     for opening, closing in pairwise(places):
         end = closing - (sentence[closing - 1] in (",", "."))
         words = sentence[opening + 1 : end]
-        titled = all(word[0].isupper() or word in SMALL or word.isdigit() for word in words)
+        titled = all(word[0].isupper() or word in SMALL_WORDS or word.isdigit() for word in words)
         if 2 <= len(words) <= 8 and titled and words[0][0].isupper() and words[-1][0].isupper():
             yield opening + 1, end
 
@@ -284,7 +309,7 @@ def _quoted_titles(sentence: Sentence) -> Iterator[tuple[int, int]]:
 def _cut(names: list[_Name]) -> Iterator[_Name]:
     """Cuts names that only stand side by side (Russian Vladimir Putin, Ohio GOP) where the text also has one alone."""
     alone = {name.key for name in names if len(name.key) > 1 or re.fullmatch("[NAD]", name.letters)}
-    places = {name.key for name in names if name.before in LOCATING}
+    places = {name.key for name in names if name.before in LOCATION_PREPOSITIONS}
     for name in names:
         at, key, letters, place = name.mention, name.key, name.letters, 0
         if at.end - at.start == len(key) > 1:
@@ -311,8 +336,8 @@ class _Grouping:
         self.weight = Counter(self.count)
         self.order = {key: place for place, key in enumerate(self.count)}
         self.letters = {name.key: name.letters for name in names}
-        self.titled = Counter(name.key for name in names if LETTERS.get(name.before) == "t")
-        self.placed = Counter(name.key for name in names if name.before in LOCATING)
+        self.titled = Counter(name.key for name in names if CLASS_LETTERS.get(name.before) == "t")
+        self.placed = Counter(name.key for name in names if name.before in LOCATION_PREPOSITIONS)
         self.articled = Counter(name.key for name in names if name.before.lower() in ("the", "a", "an"))
         self.fuller = {key: key for key in self.count}
         self._join_short_forms()
@@ -348,12 +373,12 @@ class _Grouping:
         """What else may stand for a name, the surest first: 0 a variant, 1 its end, 2 its start, 3 its initials."""
         if len(long) > 2:  # of two initials too much could be meant
             yield 3, ("".join(word[0] for word in long),)
-            yield 3, ("".join(word[0] for word in long if word not in CONNECTING and word != "the"),)
+            yield 3, ("".join(word[0] for word in long if word not in CONNECTING_WORDS and word != "the"),)
         if len(long) == 1 or self.letters[long][0] == "Q":
             return
         whole = long[:-1] if long[-1] == "jr" else long
         person = self._is_person(long)
-        linked = next((place for place, word in enumerate(whole) if word in CONNECTING), 0)
+        linked = next((place for place, word in enumerate(whole) if word in CONNECTING_WORDS), 0)
         yield 0, whole
         if person:
             yield 0, (whole[0], whole[-1])
@@ -362,7 +387,7 @@ class _Grouping:
             yield from ((1, end) for cut in cuts for end in (whole[cut:], long[cut:]) if self._is_end(end, long))
         if linked and re.fullmatch("[CM]{2,}", self.letters.get(whole[linked + 1 :], "")):
             yield 1, whole[linked + 1 :]  # Homeland Security
-        if person or whole[-1] in COMPANIES:
+        if person or whole[-1] in COMPANY_SUFFIXES:
             starts = (whole[:cut] for cut in range(1, len(whole)))
             yield from ((2, it) for it in starts if not self.placed[it] and self.order[long] < self.order.get(it, 0))
         elif linked:
@@ -388,9 +413,9 @@ class _Grouping:
             plural = (*key[:-1], f"{key[-1]}s")
             # Houthi rebels, the Houthis; but Clintons are more than one Clinton, and Williams is no William.
             unjoined = self.fuller.get(plural) == plural and self.fuller[key] == key
-            if unjoined and self.letters[plural] in ("N", "D") and tag(plural[-1].capitalize()) != "NNP":
+            if unjoined and self.letters[plural] in ("N", "D") and look_up_tag(plural[-1].capitalize()) != "NNP":
                 self._join(plural, key)
-        for names in SAME:
+        for names in SAME_ENTITIES:
             there = [key for key in (tuple(name.split("_")) for name in names.split()) if key in self.count]
             for key in there[1:]:
                 self._join(key, there[0])

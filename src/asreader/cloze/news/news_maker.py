@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from asreader.cloze.checkpoint import Made, Output
-from asreader.cloze.making import Job, Summary, batches, make
+from asreader.cloze.checkpoint import PieceOutput, PieceResult
+from asreader.cloze.making_job import MakingJob, MakingSummary, group_items, run_maker
 from asreader.cloze.news import article_questions, articles
 from asreader.cloze.news.articles import Article
 from asreader.data.discovery import members, plain_size
 from asreader.errors import Fault, InputError
 
-AT_ONCE = 50
+ARTICLES_PER_GROUP = 50
 """Articles of a bundle: a second's work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class ArticleGroup:
     """Some articles, read and not yet worked on; a bad record among them says why it is none."""
 
     articles: tuple[Article | Fault, ...]
@@ -37,17 +37,19 @@ class Bundle:
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class NewsMaker:
     """Bundle -> its questions as they are written: `.question` files, or lines of JSONL."""
 
     seed: int = 0
     lowercase: bool = False
     as_files: bool = False
 
-    def __call__(self, bundle: Bundle) -> tuple[Made, Output]:
+    def __call__(self, bundle: ArticleGroup) -> tuple[PieceResult, PieceOutput]:
         read = [item for item in bundle.articles if isinstance(item, Article)]
         made = [
-            question for article in read for question in article_questions.questions(article, self.seed, self.lowercase)
+            question
+            for article in read
+            for question in article_questions.make_article_questions(article, self.seed, self.lowercase)
         ]
         counts = {
             "articles": len(read),
@@ -55,22 +57,22 @@ class Maker:
             "candidates": sum(len(question.example.candidates) for question in made),
         }
         if self.as_files:
-            output = Output(
+            output = PieceOutput(
                 files=tuple(
-                    (article_questions.file_name(question), article_questions.question_file(question))
+                    (article_questions.question_file_name(question), article_questions.format_question_file(question))
                     for question in made
                 )
             )
         else:
-            output = Output("".join(map(article_questions.jsonl_line, made)))
-        return Made(bundle.name, bundle.size, len(made), counts), output
+            output = PieceOutput("".join(map(article_questions.format_jsonl_line, made)))
+        return PieceResult(bundle.name, bundle.size, len(made), counts), output
 
 
-def make_news(paths: Sequence[Path], job: Job, maker: Maker, only: str | None = None) -> Summary:
+def make_news(paths: Sequence[Path], job: MakingJob, maker: NewsMaker, only: str | None = None) -> MakingSummary:
     """Questions from every article of `paths`, into a file of JSONL or a folder of `.question` files."""
-    bundles = (Bundle(some) for some in batches(_articles(paths, only, job.skip_bad), AT_ONCE))
+    bundles = (ArticleGroup(some) for some in group_items(_articles(paths, only, job.skip_bad), ARTICLES_PER_GROUP))
     total = plain_size(paths, only)
-    return make(bundles, maker, job, asdict(maker), "bundles", total=total, as_folder=maker.as_files)
+    return run_maker(bundles, maker, job, asdict(maker), "bundles", total=total, as_folder=maker.as_files)
 
 
 def _articles(paths: Iterable[Path], only: str | None, skip_bad: bool) -> Iterator[Article | Fault]:
@@ -79,9 +81,9 @@ def _articles(paths: Iterable[Path], only: str | None, skip_bad: bool) -> Iterat
     for path in paths:
         found = False
         for member in members(path, only):
-            if not articles.detect(member.name, member.head()):
+            if not articles.is_article_file(member.name, member.head()):
                 continue
-            for item in articles.read(member):
+            for item in articles.read_articles(member):
                 found = True
                 if isinstance(item, Fault) and not skip_bad:
                     raise InputError(f"{item}; mend it, or leave such articles out with --skip-bad")

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import TypeVar
 
-from asreader.cloze.stories.phrases import ASIDES, ASKING, OPENERS, SLOTS, TELLING, Asking
-from asreader.cloze.stories.word_lists import WOMEN, WordLists, word_lists
+from asreader.cloze.stories.phrases import ASIDES, FACT_PHRASES, OPENERS, QUESTION_KINDS, SLOTS, QuestionKind
+from asreader.cloze.stories.word_lists import WOMEN, WordLists, select_word_lists
 from asreader.data.example import Example, Sentence
 
 T = TypeVar("T")
 
-FACTS = (5, 7)
-SENTENCES = (9, 11)
-WORDS = range(50, 120)
+FACT_COUNTS = (5, 7)
+SENTENCE_COUNTS = (9, 11)
+WORD_COUNTS = range(50, 120)
 PRONOUN, LONGEST_PRONOUN_CHAIN = 0.25, 2
 OPENER = 0.25
 RIVAL = 0.5
@@ -28,7 +28,7 @@ BYSTANDER = 0.7
 COMPANY = 0.7
 ODDS = {"give": 0.5, "meet": 0.1, "drop": 0.4, "take": 0.85}
 _WOMEN = frozenset(WOMEN)
-_KINDS = tuple(kind for kind, asking in ASKING.items() for _ in range(asking.weight))
+_KINDS = tuple(kind for kind, asking in QUESTION_KINDS.items() for _ in range(asking.weight))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StoryQuestion:
     """A sentence with a GAP and the word for it."""
 
     words: Sentence
@@ -55,7 +55,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Tale:
+class GeneratedStory:
     """A story with what lies under it: the facts in the order told, the kind of question, the Example."""
 
     facts: tuple[Fact, ...]
@@ -63,21 +63,21 @@ class Tale:
     example: Example
 
 
-def stories(count: int, seed: int, unseen: bool = False) -> Iterator[Example]:
+def generate_stories(count: int, seed: int, unseen: bool = False) -> Iterator[Example]:
     """Seed -> `count` Examples; with `unseen`, about people, places and things that no other story names."""
-    words = word_lists(unseen)
-    return (tale(number, seed, words).example for number in range(count))
+    words = select_word_lists(unseen)
+    return (generate_story(number, seed, words).example for number in range(count))
 
 
-def tale(number: int, seed: int, words: WordLists) -> Tale:
+def generate_story(number: int, seed: int, words: WordLists) -> GeneratedStory:
     """Seed and number -> one story, whatever came before it: tried until it allows the kind of question thrown."""
-    dice = Dice(f"{seed}-{number}")
+    dice = StableRandom(f"{seed}-{number}")
     kind = dice.pick(_KINDS)
     attempts = (_attempt(f"story-{seed}-{number}", kind, words, dice) for _ in count())
     return next(attempt for attempt in attempts if attempt is not None)
 
 
-class Dice:
+class StableRandom:
     """Random choices made from random() alone, the one method whose sequence Python promises not to change."""
 
     def __init__(self, seed: str) -> None:
@@ -148,12 +148,14 @@ class World:
             yield Fact("enter", person, place)
 
 
-def _attempt(name: str, kind: str, words: WordLists, dice: Dice) -> Tale | None:
+def _attempt(name: str, kind: str, words: WordLists, dice: StableRandom) -> GeneratedStory | None:
     """Dice -> a story, or None when it leaves nothing good to ask or comes out too short or too long."""
     cast = _drawn(words, dice)
     world = World()
-    facts = _plot(world, WordLists(cast.persons[:-2], cast.places[:-2], cast.objects[:-2]), ASKING[kind].verb, dice)
-    question = _question([*facts, *world.ending()], ASKING[kind], dice)
+    facts = _plot(
+        world, WordLists(cast.persons[:-2], cast.places[:-2], cast.objects[:-2]), QUESTION_KINDS[kind].verb, dice
+    )
+    question = _question([*facts, *world.ending()], QUESTION_KINDS[kind], dice)
     if question is None:
         return None
     alike = next(group for group in (cast.persons, cast.places, cast.objects) if question.answer in group)
@@ -161,13 +163,13 @@ def _attempt(name: str, kind: str, words: WordLists, dice: Dice) -> Tale | None:
     document = _document(facts, cast, question.answer, rival, dice)
     told = set(chain.from_iterable(document))
     candidates = [word for word in alike if word in told]
-    if len(candidates) < 3 or sum(map(len, document)) not in WORDS:
+    if len(candidates) < 3 or sum(map(len, document)) not in WORD_COUNTS:
         return None
     shuffled = tuple(dice.deal(candidates, len(candidates)))
-    return Tale(tuple(facts), kind, Example(name, document, question.words, shuffled, question.answer))
+    return GeneratedStory(tuple(facts), kind, Example(name, document, question.words, shuffled, question.answer))
 
 
-def _drawn(words: WordLists, dice: Dice) -> WordLists:
+def _drawn(words: WordLists, dice: StableRandom) -> WordLists:
     """Word lists -> the few words of one story. The last two of each are only talked about, in asides."""
     persons = dice.deal(words.persons, 2 + dice.between(3, 4))
     places = dice.deal(words.places, 2 + dice.between(3, 4))
@@ -175,12 +177,12 @@ def _drawn(words: WordLists, dice: Dice) -> WordLists:
     return WordLists(tuple(persons), tuple(places), tuple(objects))
 
 
-def _plot(world: World, cast: WordLists, favoured: str, dice: Dice) -> list[Fact]:
+def _plot(world: World, cast: WordLists, favoured: str, dice: StableRandom) -> list[Fact]:
     """World -> facts that can follow each other, many with the favoured verb; it is left as after the last of them."""
     facts: list[Fact] = []
     odds = ODDS | {favoured: 0.9}
     actor, settled = "", ""
-    for _ in range(dice.between(*FACTS)):
+    for _ in range(dice.between(*FACT_COUNTS)):
         if not actor or dice.chance(0.5):
             actor = dice.pick(cast.persons)
         fact = _next(world, actor, [thing for thing in cast.objects if thing != settled], cast, odds, dice)
@@ -192,7 +194,7 @@ def _plot(world: World, cast: WordLists, favoured: str, dice: Dice) -> list[Fact
 
 
 def _next(
-    world: World, actor: str, objects: Sequence[str], cast: WordLists, odds: dict[str, float], dice: Dice
+    world: World, actor: str, objects: Sequence[str], cast: WordLists, odds: dict[str, float], dice: StableRandom
 ) -> Fact:
     """World and person -> something this person can do now; the less often it is possible, the better its odds."""
     here = world.standing.get(actor)
@@ -213,13 +215,13 @@ def _next(
     return Fact("go", actor, _goal(world, here, cast.places, dice))
 
 
-def _goal(world: World, here: str | None, places: Sequence[str], dice: Dice) -> str:
+def _goal(world: World, here: str | None, places: Sequence[str], dice: StableRandom) -> str:
     """World -> where to go next: rather where somebody is, since giving and meeting take two."""
     company = [place for place in world.standing.values() if place != here]
     return dice.pick(company if company and dice.chance(COMPANY) else [place for place in places if place != here])
 
 
-def _question(facts: Sequence[Fact], asking: Asking, dice: Dice) -> Question | None:
+def _question(facts: Sequence[Fact], asking: QuestionKind, dice: StableRandom) -> StoryQuestion | None:
     """Facts -> a question of this kind that only one word answers, or None."""
     phrase = dice.pick(asking.phrases)
     known = [fact.words() for fact in facts if fact.verb == asking.verb]
@@ -229,7 +231,7 @@ def _question(facts: Sequence[Fact], asking: Asking, dice: Dice) -> Question | N
         return None
     # Of two, the one whose answer is told of less often: otherwise the busiest word would too often be right.
     words = min(dice.pick(answerable), dice.pick(answerable), key=lambda words: _mentions(words[asking.asked], facts))
-    return Question(_filled(phrase, words), words[asking.asked])
+    return StoryQuestion(_filled(phrase, words), words[asking.asked])
 
 
 def _mentions(word: str, facts: Sequence[Fact]) -> int:
@@ -243,23 +245,25 @@ def _answers(words: dict[str, str], phrase: Sentence, asked: str, known: Sequenc
     return {other[asked] for other in known if all(other[slot] == words[slot] for slot in given)}
 
 
-def _document(facts: Sequence[Fact], cast: WordLists, answer: str, rival: str, dice: Dice) -> tuple[Sentence, ...]:
+def _document(
+    facts: Sequence[Fact], cast: WordLists, answer: str, rival: str, dice: StableRandom
+) -> tuple[Sentence, ...]:
     """Facts -> sentences, with asides between them that rather name the rival, so that counting words is no use."""
-    length = dice.between(*SENTENCES)
+    length = dice.between(*SENTENCE_COUNTS)
     places = set(dice.deal(range(length), len(facts)))
     asides = iter(dice.deal(ASIDES, length - len(facts)))
     remaining = iter(facts)
-    telling = Telling(cast, answer, rival, dice)
+    telling = SentenceWriter(cast, answer, rival, dice)
     return tuple(
         telling.fact(next(remaining)) if position in places else telling.aside(next(asides))
         for position in range(length)
     )
 
 
-class Telling:
+class SentenceWriter:
     """Facts and asides one after the other -> sentences; remembers who was named last, for he and she."""
 
-    def __init__(self, cast: WordLists, answer: str, rival: str, dice: Dice) -> None:
+    def __init__(self, cast: WordLists, answer: str, rival: str, dice: StableRandom) -> None:
         self._pools = {"PERSON": cast.persons, "OTHER": cast.persons, "OBJECT": cast.objects, "PLACE": cast.places}
         self._answer, self._rival, self._dice = answer, rival, dice
         self._named: list[str] = []
@@ -267,7 +271,7 @@ class Telling:
 
     def fact(self, fact: Fact) -> Sentence:
         """Fact -> a sentence, at times with an opener or with a pronoun for its person."""
-        phrase = self._dice.pick(TELLING[fact.verb])
+        phrase = self._dice.pick(FACT_PHRASES[fact.verb])
         words = fact.words()
         pronoun = phrase[0] == "PERSON" and self._plain(fact.person) and self._dice.chance(PRONOUN)
         self._pronouns = self._pronouns + 1 if pronoun else 0

@@ -13,7 +13,7 @@ SLOTS = ("PERSON", "OTHER", "OBJECT", "PLACE")
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class QuestionKind:
     """A kind of question: which facts it is about, the slot it asks for, how often it is chosen, its phrases."""
 
     verb: str
@@ -38,7 +38,7 @@ OPENERS = _lines(
     """
 )
 
-TELLING: dict[str, tuple[Sentence, ...]] = {
+FACT_PHRASES: dict[str, tuple[Sentence, ...]] = {
     "wait": _lines(
         """
         PERSON was in the PLACE .
@@ -117,48 +117,48 @@ ASIDES = _lines(
 )
 """Sentences that change nothing: weather, moods, animals, talk."""
 
-ASKING: dict[str, Asking] = {
-    "giver": Asking("give", "PERSON", 14, _lines("""
+QUESTION_KINDS: dict[str, QuestionKind] = {
+    "giver": QuestionKind("give", "PERSON", 14, _lines("""
         The OBJECT came to OTHER from XXXXX .
         OTHER got the OBJECT from XXXXX .
         """)),
-    "receiver": Asking("give", "OTHER", 14, _lines("""
+    "receiver": QuestionKind("give", "OTHER", 14, _lines("""
         The OBJECT went from PERSON to XXXXX .
         XXXXX got the OBJECT from PERSON .
         """)),
-    "gift": Asking("give", "OBJECT", 6, _lines("""
+    "gift": QuestionKind("give", "OBJECT", 6, _lines("""
         OTHER got the XXXXX from PERSON .
         PERSON let OTHER have the XXXXX .
         """)),
-    "taker": Asking("take", "PERSON", 20, _lines("""
+    "taker": QuestionKind("take", "PERSON", 20, _lines("""
         The OBJECT was collected by XXXXX .
         XXXXX collected the OBJECT .
         """)),
-    "taken": Asking("take", "OBJECT", 6, _lines("""
+    "taken": QuestionKind("take", "OBJECT", 6, _lines("""
         PERSON collected the XXXXX .
         The XXXXX was collected by PERSON .
         """)),
-    "dropper": Asking("drop", "PERSON", 10, _lines("""
+    "dropper": QuestionKind("drop", "PERSON", 10, _lines("""
         The OBJECT was laid down by XXXXX .
         XXXXX laid down the OBJECT .
         """)),
-    "dropped": Asking("drop", "PLACE", 14, _lines("""
+    "dropped": QuestionKind("drop", "PLACE", 14, _lines("""
         PERSON laid the OBJECT down in the XXXXX .
         The OBJECT was laid down by PERSON in the XXXXX .
         """)),
-    "holder": Asking("hold", "PERSON", 10, _lines("""
+    "holder": QuestionKind("hold", "PERSON", 10, _lines("""
         At the end XXXXX is holding the OBJECT .
         The OBJECT belongs to XXXXX in the end .
         """)),
-    "object_place": Asking("lie", "PLACE", 6, _lines("""
+    "object_place": QuestionKind("lie", "PLACE", 6, _lines("""
         The OBJECT is now in the XXXXX .
         The OBJECT is in the XXXXX at the end .
         """)),
-    "person_place": Asking("stand", "PLACE", 4, _lines("""
+    "person_place": QuestionKind("stand", "PLACE", 4, _lines("""
         PERSON is now in the XXXXX .
         PERSON is in the XXXXX at the end .
         """)),
-    "last_in": Asking("enter", "PERSON", 4, _lines("""
+    "last_in": QuestionKind("enter", "PERSON", 4, _lines("""
         The last person to enter the PLACE was XXXXX .
         XXXXX was the last to enter the PLACE .
         """)),

@@ -42,7 +42,7 @@ class WordLists:
     objects: tuple[str, ...]
 
 
-def word_lists(unseen: bool = False) -> WordLists:
+def select_word_lists(unseen: bool = False) -> WordLists:
     """Which part -> its words: every other word of each list is kept back, so that both parts are alike.
 
     The lists are short on purpose: two minutes of training are enough to learn what each word can be.

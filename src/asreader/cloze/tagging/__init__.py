@@ -19,18 +19,18 @@ from asreader.errors import InputError
 
 NAMED, NOUN, VERB, PREPOSITION, OTHER = "ne", "cn", "v", "p", ""
 
-Classes = tuple[str, ...]
-Tagger = Callable[[Sequence[Sentence]], list[Classes]]
+WordClasses = tuple[str, ...]
+Tagger = Callable[[Sequence[Sentence]], list[WordClasses]]
 
 
-def load(name: str) -> Tagger:
+def resolve_tagger(name: str) -> Tagger:
     """The tagger that `name` or `name:model` asks for."""
     plugin, _, model = name.partition(":")
-    build: Callable[[str], Tagger] = plugins.load("cloze.tagging", plugin).tagger
+    build: Callable[[str], Tagger] = plugins.load("cloze.tagging", plugin).load_tagger
     return build(model)
 
 
-def refuse(name: str, model: str) -> None:
+def reject_model(name: str, model: str) -> None:
     """For taggers that have no models: a model behind the colon is a mistake."""
     if model:
         raise InputError(f"--tagger {name}:{model}: {name} has no models to choose from; write --tagger {name}")

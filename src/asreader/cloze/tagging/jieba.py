@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, Classes, Tagger, refuse
+from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, Tagger, WordClasses, reject_model
 from asreader.data.example import Sentence
 from asreader.data.text import chinese
 
@@ -12,13 +12,13 @@ from asreader.data.text import chinese
 _NAMED = ("nr", "ns", "nt", "nz", "t")
 
 
-def tagger(model: str = "") -> Tagger:
+def load_tagger(model: str = "") -> Tagger:
     """The dictionary; there is nothing to choose."""
-    refuse("jieba", model)
-    return classes
+    reject_model("jieba", model)
+    return classify_words
 
 
-def classes(book: Sequence[Sentence]) -> list[Classes]:
+def classify_words(book: Sequence[Sentence]) -> list[WordClasses]:
     """A class for every word of a book."""
     return [tuple(map(_class, chinese.tags(sentence))) for sentence in book]
 

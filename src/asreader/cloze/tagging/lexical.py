@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from asreader.cloze import lexicon
-from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, Classes, Tagger, refuse
+from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, Tagger, WordClasses, reject_model
 from asreader.data.example import Sentence
 
 TIMES = frozenset(
@@ -26,7 +26,7 @@ TIMES = frozenset(
 )
 ORDINALS = frozenset("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split())
 MEASURES = frozenset("dollars cents inches".split())
-LISTED = frozenset(
+ENTITY_LIST_WORDS = frozenset(
     "right left fire storm flood war fall accident disaster starvation measles stroke burn choked drowned escape "
     "stealing treachery".split()
 )
@@ -51,13 +51,13 @@ _OPENING = frozenset(("``", "`", "'", "-LRB-", "-LSB-", "--", ":", ".", "!", "?"
 _NOT_A_NOUN = re.compile(r"(?:ly|ed|ing|est|ier|ish|less|ful|ous|able|ible|like|ise|ised|some)$")
 
 
-def tagger(model: str = "") -> Tagger:
+def load_tagger(model: str = "") -> Tagger:
     """The rules; there is nothing to choose."""
-    refuse("lexical", model)
-    return classes
+    reject_model("lexical", model)
+    return classify_words
 
 
-def classes(book: Sequence[Sentence]) -> list[Classes]:
+def classify_words(book: Sequence[Sentence]) -> list[WordClasses]:
     """A class for every word of a book."""
     kinds = _Kinds(book)
     return [tuple(_in_context(sentence, kinds)) for sentence in book]
@@ -73,9 +73,9 @@ def _in_context(sentence: Sentence, kinds: _Kinds) -> Iterator[str]:
         elif kind is NAMED and word in TIMES:
             yield NOUN if before in _NOT_BEFORE.get(word, _NOT_BEFORE_TIMES) else NAMED
         elif kind is NOUN and before in _BEFORE_VERBS:
-            yield VERB if lexicon.tag(word) == "NN" else NOUN
+            yield VERB if lexicon.look_up_tag(word) == "NN" else NOUN
         elif kind is VERB and before in _BEFORE_NOUNS:
-            yield NOUN if lexicon.tag(word) == "VB" else OTHER
+            yield NOUN if lexicon.look_up_tag(word) == "VB" else OTHER
         else:
             yield kind
         before = word.lower()
@@ -90,7 +90,9 @@ class _Kinds(dict[str, str]):
     def __missing__(self, word: str) -> str:
         if word[0].isupper():
             kind = NAMED if self.habits.is_name(word) else OTHER
-        elif word in TIMES or word in ORDINALS or word in MEASURES or word in LISTED or is_unheard_of_noun(word):
+        elif (
+            word in TIMES or word in ORDINALS or word in MEASURES or word in ENTITY_LIST_WORDS or is_unknown_noun(word)
+        ):
             kind = NAMED
         else:
             kind = _by_tag(word)
@@ -112,8 +114,8 @@ class _Habits:
                     self.inside[word] += not opens
                     self.after_name[word] += (
                         before in _TITLES
-                        or is_clear_name(before)
-                        or (before[:1].isupper() and (word in _PLACES or lexicon.tag(word) is None))
+                        or is_unambiguous_name(before)
+                        or (before[:1].isupper() and (word in _PLACES or lexicon.look_up_tag(word) is None))
                     )
                 else:
                     self.plain[word] += 1
@@ -125,39 +127,39 @@ class _Habits:
         lower = word.lower()
         if word in _DATES or word in _ADDRESSES or not word[-1].isalnum() or "'" in word:
             return False
-        if lexicon.tag(lower) in _CLOSED:
+        if lexicon.look_up_tag(lower) in _CLOSED:
             return False
         if len(word) > 1 and word.isupper():  # a name in a heading or in the margin of a play
-            return self.inside[word.capitalize()] > 0 and lower not in lexicon.tags()
+            return self.inside[word.capitalize()] > 0 and lower not in lexicon.load_tags()
         if not self.inside[word]:  # it only ever begins sentences
-            return not self.plain[lower] and is_clear_name(word)
+            return not self.plain[lower] and is_unambiguous_name(word)
         if self.inside[word] <= self.plain[lower]:
             return False
-        is_common_noun = (lexicon.tag(lower) or "").startswith("NN")
+        is_common_noun = (lexicon.look_up_tag(lower) or "").startswith("NN")
         return not is_common_noun or self.after_name[word] >= self.capital[word] / 10
 
 
-def is_clear_name(word: str) -> bool:
+def is_unambiguous_name(word: str) -> bool:
     """A capitalised word that English has no other use for."""
     return (
         word[:1].isupper()
         and not (len(word) > 1 and word.isupper())
         and word not in _DATES
-        and word.lower() not in lexicon.tags()
-        and lexicon.tags().get(word, "NNP") in ("NNP", "NNPS")
+        and word.lower() not in lexicon.load_tags()
+        and lexicon.load_tags().get(word, "NNP") in ("NNP", "NNPS")
     )
 
 
-def is_unheard_of_noun(word: str) -> bool:
+def is_unknown_noun(word: str) -> bool:
     """A lower-case word that the lexicon does not have in any spelling and that looks like a noun."""
-    if not word[0].isalpha() or "'" in word or word in lexicon.folded() or _NOT_A_NOUN.search(word):
+    if not word[0].isalpha() or "'" in word or word in lexicon.load_lowercase_words() or _NOT_A_NOUN.search(word):
         return False
     last = word.rpartition("-")[2]
-    return last == word or (lexicon.tag(last) or "NN").startswith("NN")
+    return last == word or (lexicon.look_up_tag(last) or "NN").startswith("NN")
 
 
 def _by_tag(word: str) -> str:
-    tag = lexicon.tag(word) or ""
+    tag = lexicon.look_up_tag(word) or ""
     if tag in ("NN", "NNS"):
         return NOUN
     if tag.startswith("VB"):
@@ -168,4 +170,4 @@ def _by_tag(word: str) -> str:
 
 
 def _by_ending(word: str) -> str:
-    return VERB if word.endswith(("ed", "ing", "ise", "ised")) and word not in lexicon.folded() else OTHER
+    return VERB if word.endswith(("ed", "ing", "ise", "ised")) and word not in lexicon.load_lowercase_words() else OTHER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, Classes, Tagger
+from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, Tagger, WordClasses
 from asreader.data.example import Sentence
 from asreader.errors import InputError
 
@@ -18,13 +18,13 @@ _CLASSES = {"NOUN": NOUN, "VERB": VERB, "AUX": VERB, "ADP": PREPOSITION}
 _NO_NAMES = ("CARDINAL", "QUANTITY", "PERCENT", "MONEY")
 
 
-def tagger(model: str = "") -> Tagger:
+def load_tagger(model: str = "") -> Tagger:
     """The pipeline of that name or folder."""
     if not model:
         raise InputError("--tagger spacy: name a model, as --tagger spacy:en_core_web_sm")
     pipeline = _pipeline(model)
 
-    def classes(book: Sequence[Sentence]) -> list[Classes]:
+    def classes(book: Sequence[Sentence]) -> list[WordClasses]:
         from spacy.tokens import Doc
 
         # The words are cut already; the model only says what they are.

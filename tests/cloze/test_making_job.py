@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from asreader import plugins
-from asreader.cloze.checkpoint import Made, Output
-from asreader.cloze.making import Job, Summary, make
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.checkpoint import PieceOutput, PieceResult
+from asreader.cloze.making_job import MakingJob, MakingSummary, run_maker
+from asreader.cloze.stories.generator import generate_stories
 from asreader.errors import InputError
 
 SETTINGS = {"seed": 1}
@@ -36,24 +36,26 @@ class Count:
     bad: str = ""
     stop: str = ""
 
-    def __call__(self, piece: Number) -> tuple[Made, Output]:
+    def __call__(self, piece: Number) -> tuple[PieceResult, PieceOutput]:
         with self.asked.open("a") as file:
             file.write(piece.name + "\n")
         if piece.name == self.stop:
             raise KeyboardInterrupt
         if piece.name == self.bad:
-            return Made(piece.name, piece.size, bad=f"{piece.name}: nothing in it"), Output()
-        return Made(piece.name, piece.size, 2, {"windows": 5}, note=f"note {piece.name}"), Output(f"{piece.name}\n" * 2)
+            return PieceResult(piece.name, piece.size, bad=f"{piece.name}: nothing in it"), PieceOutput()
+        return PieceResult(piece.name, piece.size, 2, {"windows": 5}, note=f"note {piece.name}"), PieceOutput(
+            f"{piece.name}\n" * 2
+        )
 
 
 PIECES = [Number(str(number)) for number in range(8)]
 WHOLE = "".join(f"{number}\n" * 2 for number in range(8))
 
 
-def made(folder: Path, executor: str = "local", workers: int = 1, skip_bad: bool = False, **how: str) -> Summary:
+def made(folder: Path, executor: str = "local", workers: int = 1, skip_bad: bool = False, **how: str) -> MakingSummary:
     (folder / "asked").unlink(missing_ok=True)
-    job = Job(folder / "out.txt", executor, workers, skip_bad)
-    return make(PIECES, Count(folder / "asked", **how), job, SETTINGS, "numbers")
+    job = MakingJob(folder / "out.txt", executor, workers, skip_bad)
+    return run_maker(PIECES, Count(folder / "asked", **how), job, SETTINGS, "numbers")
 
 
 def asked(folder: Path) -> list[str]:
@@ -101,8 +103,8 @@ def test_what_was_torn_by_a_kill_is_made_again(tmp_path: Path) -> None:
 def test_another_job_does_not_go_on_with_it(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         made(tmp_path, stop="4")
-    job = Job(tmp_path / "out.txt", workers=1)
-    make(PIECES[:2], Count(tmp_path / "asked"), job, {"seed": 2}, "numbers")
+    job = MakingJob(tmp_path / "out.txt", workers=1)
+    run_maker(PIECES[:2], Count(tmp_path / "asked"), job, {"seed": 2}, "numbers")
     assert (tmp_path / "out.txt").read_text() == "0\n0\n1\n1\n"
 
 
@@ -111,7 +113,7 @@ def test_pieces_that_have_changed_are_made_again(tmp_path: Path) -> None:
         made(tmp_path, stop="4")
     (tmp_path / "asked").unlink()
     pieces = [PIECES[0], Number("1", size=99), *PIECES[2:5]]
-    make(pieces, Count(tmp_path / "asked"), Job(tmp_path / "out.txt", workers=1), SETTINGS, "numbers")
+    run_maker(pieces, Count(tmp_path / "asked"), MakingJob(tmp_path / "out.txt", workers=1), SETTINGS, "numbers")
     assert asked(tmp_path) == ["1", "2", "3", "4"]
     assert (tmp_path / "out.txt").read_text() == WHOLE[:20]
 
@@ -130,9 +132,9 @@ def test_a_job_that_fails_at_once_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         made(tmp_path, bad="0")
     assert not leftovers(tmp_path)
-    job = Job(tmp_path / "out.txt", workers=1, skip_bad=True)
+    job = MakingJob(tmp_path / "out.txt", workers=1, skip_bad=True)
     with pytest.raises(InputError, match="none of the numbers could be read; the first: 0: nothing in it"):
-        make(PIECES[:1], Count(tmp_path / "asked", bad="0"), job, SETTINGS, "numbers")
+        run_maker(PIECES[:1], Count(tmp_path / "asked", bad="0"), job, SETTINGS, "numbers")
     assert not leftovers(tmp_path)
 
 
@@ -145,17 +147,19 @@ def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     assert (tmp_path / "out.txt").read_text() == WHOLE
 
 
-def in_files(piece: Number) -> tuple[Made, Output]:
-    return Made(piece.name, piece.size, 1), Output(files=((f"{piece.name}.question", f"text {piece.name}"),))
+def in_files(piece: Number) -> tuple[PieceResult, PieceOutput]:
+    return PieceResult(piece.name, piece.size, 1), PieceOutput(
+        files=((f"{piece.name}.question", f"text {piece.name}"),)
+    )
 
 
 def test_a_folder_of_files(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    make(PIECES, in_files, Job(out, workers=2), SETTINGS, "numbers", as_folder=True)
+    run_maker(PIECES, in_files, MakingJob(out, workers=2), SETTINGS, "numbers", as_folder=True)
     assert {path.name: path.read_text() for path in out.iterdir()} == {f"{n}.question": f"text {n}" for n in range(8)}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     with pytest.raises(InputError, match="exists already"):
-        make(PIECES, in_files, Job(out, workers=1), SETTINGS, "numbers", as_folder=True)
+        run_maker(PIECES, in_files, MakingJob(out, workers=1), SETTINGS, "numbers", as_folder=True)
 
 
 def command(folder: Path, out: Path) -> list[str]:
@@ -166,7 +170,7 @@ def command(folder: Path, out: Path) -> list[str]:
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
 def test_a_kill_in_the_middle_costs_nothing_but_time(tmp_path: Path, signal_number: int) -> None:
     for number in range(24):
-        text = "\n".join(" ".join(sentence) for story in stories(60, number) for sentence in story.document)
+        text = "\n".join(" ".join(sentence) for story in generate_stories(60, number) for sentence in story.document)
         (tmp_path / f"book{number:02}.txt").write_text(f"_BOOK_TITLE_ : book{number:02}\n{text}\n")
     whole, out = tmp_path / "whole.txt", tmp_path / "out.txt"
     subprocess.run(command(tmp_path, whole), check=True, capture_output=True)

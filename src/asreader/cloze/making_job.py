@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeVar
 
 import asreader
 from asreader import executors
-from asreader.cloze.checkpoint import Made, Output, Unfinished
+from asreader.cloze.checkpoint import OutputCheckpoint, PieceOutput, PieceResult
 from asreader.errors import InputError
 from asreader.system import progress
 from asreader.system.signals import politely
 
-NAMED = 5
+SHOWN_ERRORS = 5
 """How many bad pieces a Summary names; it counts all."""
 
 
@@ -34,7 +34,7 @@ Work = TypeVar("Work", bound=Piece)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class MakingJob:
     """How it is done, which changes nothing about what comes out."""
 
     out: Path
@@ -44,7 +44,7 @@ class Job:
 
 
 @dataclass
-class Summary:
+class MakingSummary:
     """What became of all pieces."""
 
     pieces: int = 0
@@ -59,14 +59,14 @@ class Summary:
         """What is worth saying of single pieces, the weightiest first."""
         return [note for _, note in sorted(self.noted, key=lambda one: -one[0])]
 
-    def add(self, made: Made) -> None:
+    def add(self, made: PieceResult) -> None:
         """Count one piece."""
         self.pieces += not made.bad
         self.questions += made.questions
         self.counts.update(made.counts)
         if made.bad:
             self.bad += 1
-            self.first_bad += [made.bad] * (self.bad <= NAMED)
+            self.first_bad += [made.bad] * (self.bad <= SHOWN_ERRORS)
         if made.note:
             self.noted.append((made.weight, made.note))
 
@@ -75,18 +75,18 @@ class Summary:
         return {"questions": self.questions, **self.counts, "bad": self.bad, "notes": self.notes}
 
 
-def make(
+def run_maker(
     pieces: Iterable[Work],
-    function: Callable[[Work], tuple[Made, Output]],
-    job: Job,
+    function: Callable[[Work], tuple[PieceResult, PieceOutput]],
+    job: MakingJob,
     settings: Mapping[str, Any],
     what: str,
     total: int | None = None,
     as_folder: bool = False,
-) -> Summary:
+) -> MakingSummary:
     """Apply `function` to every piece and write what it returns; `settings` says what may not differ when going on."""
-    output = Unfinished(job.out, dict(settings) | {"asreader": asreader.__version__}, as_folder)
-    summary = Summary()
+    output = OutputCheckpoint(job.out, dict(settings) | {"asreader": asreader.__version__}, as_folder)
+    summary = MakingSummary()
     try:
         rest = _behind(iter(pieces), output, summary, job)
         stopping = threading.Event()
@@ -111,7 +111,7 @@ def make(
     return summary
 
 
-def _behind(pieces: Iterator[Work], output: Unfinished, summary: Summary, job: Job) -> Iterator[Work]:
+def _behind(pieces: Iterator[Work], output: OutputCheckpoint, summary: MakingSummary, job: MakingJob) -> Iterator[Work]:
     """The pieces that an earlier job has not done; those it has are counted, as long as they are still the same."""
     for count, made in enumerate(output.finished):
         piece = next(pieces, None)
@@ -126,13 +126,13 @@ def _behind(pieces: Iterator[Work], output: Unfinished, summary: Summary, job: J
     return pieces
 
 
-def _nothing(summary: Summary, what: str) -> str:
+def _nothing(summary: MakingSummary, what: str) -> str:
     if summary.bad and not summary.pieces:
         return f"none of the {what} could be read; the first: {summary.first_bad[0]}"
     return f"no question could be made from these {what}; is the text long enough, and --tagger the right one for it?"
 
 
-def batches(things: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
+def group_items(things: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
     """Things in groups, for work whose single pieces are too small to send around."""
     remaining = iter(things)
     while some := tuple(islice(remaining, size)):
