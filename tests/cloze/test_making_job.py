@@ -80,7 +80,7 @@ def test_a_stopped_job_goes_on_where_it_was(tmp_path: Path, stop: str, capsys: p
     with pytest.raises(KeyboardInterrupt):
         made(tmp_path, stop=stop)
     assert leftovers(tmp_path) == {"out.txt.unfinished"}
-    assert "the same command goes on from there" in capsys.readouterr().err.replace("\n", " ")
+    assert "run the same command again to resume" in capsys.readouterr().err.replace("\n", " ")
     summary = made(tmp_path)
     assert asked(tmp_path) == [piece.name for piece in PIECES[int(stop) :]]
     assert (tmp_path / "out.txt").read_text() == WHOLE
@@ -119,7 +119,7 @@ def test_pieces_that_have_changed_are_made_again(tmp_path: Path) -> None:
 
 
 def test_a_bad_piece_ends_the_job_and_what_is_made_is_kept(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="3: nothing in it; --skip-bad leaves it out"):
+    with pytest.raises(InputError, match="3: nothing in it; or skip it with --skip-bad"):
         made(tmp_path, bad="3")
     assert not (tmp_path / "out.txt").exists()
     summary = made(tmp_path, bad="3", skip_bad=True)
@@ -187,8 +187,8 @@ def test_a_kill_in_the_middle_costs_nothing_but_time(tmp_path: Path, signal_numb
     assert not out.exists()
     if signal_number == signal.SIGINT:
         assert process.returncode in (1, 130)
-        assert "the same command goes on from there" in said and "Traceback" not in said
+        assert "run the same command again to resume" in said and "Traceback" not in said
     done = subprocess.run(command(tmp_path, out), check=True, capture_output=True, text=True)
-    assert "going on from" in done.stderr
+    assert "resuming from" in done.stderr
     assert json.loads(done.stdout)["books"] == 24
     assert out.read_bytes() == whole.read_bytes()

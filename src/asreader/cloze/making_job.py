@@ -1,4 +1,4 @@
-"""pieces of work -> questions on disk: by any executor, in order, under a bar, resumable; always the same output."""
+"""pieces of work -> questions on disk: runs a maker on any executor, in order, resumable, with reproducible output."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from asreader.system import progress
 from asreader.system.signals import politely
 
 SHOWN_ERRORS = 5
-"""How many bad pieces a Summary names; it counts all."""
+"""How many bad pieces a MakingSummary names; it counts all."""
 
 
 class Piece(Protocol):
-    """Something that questions are made from; small, for it travels to a worker."""
+    """A piece of work, such as a book. It is sent to a worker, so it should be small."""
 
     @property
     def name(self) -> str: ...
@@ -30,12 +30,13 @@ class Piece(Protocol):
     def size(self) -> int: ...
 
 
-Work = TypeVar("Work", bound=Piece)
+AnyPiece = TypeVar("AnyPiece", bound=Piece)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
 class MakingJob:
-    """How it is done, which changes nothing about what comes out."""
+    """Where the output goes and how the work is executed; only `skip_bad` affects the content of the output."""
 
     out: Path
     executor: str = "local"
@@ -45,95 +46,106 @@ class MakingJob:
 
 @dataclass
 class MakingSummary:
-    """What became of all pieces."""
+    """Totals over all pieces."""
 
     pieces: int = 0
     questions: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     bad: int = 0
     first_bad: list[str] = field(default_factory=list)
-    noted: list[tuple[int, str]] = field(default_factory=list)
+    """The errors of the first SHOWN_ERRORS bad pieces."""
+    noted: list[PieceResult] = field(default_factory=list)
+    """The pieces with a note."""
 
     @property
     def notes(self) -> list[str]:
-        """What is worth saying of single pieces, the weightiest first."""
-        return [note for _, note in sorted(self.noted, key=lambda one: -one[0])]
+        """The notes on single pieces, the most important first."""
+        return [result.note for result in sorted(self.noted, key=lambda result: -result.weight)]
 
-    def add(self, made: PieceResult) -> None:
+    def add_result(self, result: PieceResult) -> None:
         """Count one piece."""
-        self.pieces += not made.bad
-        self.questions += made.questions
-        self.counts.update(made.counts)
-        if made.bad:
+        self.pieces += not result.bad
+        self.questions += result.questions
+        self.counts.update(result.counts)
+        if result.bad:
             self.bad += 1
-            self.first_bad += [made.bad] * (self.bad <= SHOWN_ERRORS)
-        if made.note:
-            self.noted.append((made.weight, made.note))
+            if self.bad <= SHOWN_ERRORS:
+                self.first_bad.append(result.bad)
+        if result.note:
+            self.noted.append(result)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The summary as a JSON object."""
         return {"questions": self.questions, **self.counts, "bad": self.bad, "notes": self.notes}
 
 
 def run_maker(
-    pieces: Iterable[Work],
-    function: Callable[[Work], tuple[PieceResult, PieceOutput]],
+    pieces: Iterable[AnyPiece],
+    maker: Callable[[AnyPiece], tuple[PieceResult, PieceOutput]],
     job: MakingJob,
     settings: Mapping[str, Any],
-    what: str,
+    label: str,
     total: int | None = None,
     as_folder: bool = False,
 ) -> MakingSummary:
-    """Apply `function` to every piece and write what it returns; `settings` says what may not differ when going on."""
-    output = OutputCheckpoint(job.out, dict(settings) | {"asreader": asreader.__version__}, as_folder)
+    """Apply `maker` to every piece and write its outputs in order.
+
+    A stopped job is resumed only if its `settings` were equal. `label` names the pieces in messages, `total` is the sum
+    of their sizes, if known.
+    """
+    checkpoint = OutputCheckpoint(job.out, dict(settings) | {"asreader": asreader.__version__}, as_folder)
     summary = MakingSummary()
     try:
-        rest = _behind(iter(pieces), output, summary, job)
+        remaining = _skip_finished(iter(pieces), checkpoint, summary, job)
         stopping = threading.Event()
         with politely(stopping.set), progress.bar(in_bytes=True) as bar:
-            task = bar.add_task(what, total=total, completed=sum(made.size for made in output.finished), note="")
-            for made in output.write(executors.ordered(job.executor, function, rest, job.workers)):
+            completed = sum(result.size for result in checkpoint.finished)
+            task = bar.add_task(label, total=total, completed=completed, note="")
+            for result in checkpoint.append_results(executors.ordered(job.executor, maker, remaining, job.workers)):
                 if stopping.is_set():
                     raise KeyboardInterrupt
-                if made.bad and not job.skip_bad:
-                    raise InputError(f"{made.bad}; --skip-bad leaves it out")
-                summary.add(made)
-                bar.update(task, advance=made.size, note=f"{summary.pieces:,} {what}, {summary.questions:,} questions")
+                if result.bad and not job.skip_bad:
+                    raise InputError(f"{result.bad}; or skip it with --skip-bad")
+                summary.add_result(result)
+                note = f"{summary.pieces:,} {label}, {summary.questions:,} questions"
+                bar.update(task, advance=result.size, note=note)
         if not summary.questions:
-            raise InputError(_nothing(summary, what))
+            raise InputError(_explain_no_questions(summary, label))
     except BaseException:
         if not summary.questions:
-            output.discard()
+            checkpoint.delete()
         else:
-            progress.say(f"what was made so far is kept in {output.folder}; the same command goes on from there")
+            progress.say(f"the questions made so far are in {checkpoint.folder}; run the same command again to resume")
         raise
-    output.finish()
+    checkpoint.publish()
     return summary
 
 
-def _behind(pieces: Iterator[Work], output: OutputCheckpoint, summary: MakingSummary, job: MakingJob) -> Iterator[Work]:
-    """The pieces that an earlier job has not done; those it has are counted, as long as they are still the same."""
-    for count, made in enumerate(output.finished):
+def _skip_finished(
+    pieces: Iterator[AnyPiece], checkpoint: OutputCheckpoint, summary: MakingSummary, job: MakingJob
+) -> Iterator[AnyPiece]:
+    """The pieces that an earlier job has not finished; those it has are counted, as long as they are unchanged."""
+    for count, result in enumerate(checkpoint.finished):
         piece = next(pieces, None)
-        same = piece is not None and (piece.name, piece.size) == (made.name, made.size)
-        if piece is None or not same or (made.bad and not job.skip_bad):
-            output.keep(count)
+        is_same = piece is not None and (piece.name, piece.size) == (result.name, result.size)
+        if piece is None or not is_same or (result.bad and not job.skip_bad):
+            checkpoint.truncate(count)
             return chain([] if piece is None else [piece], pieces)
-        summary.add(made)
-    if output.finished:
-        output.keep(len(output.finished))
-        progress.say(f"going on from {output.folder}: {len(output.finished):,} done before")
+        summary.add_result(result)
+    if checkpoint.finished:
+        checkpoint.truncate(len(checkpoint.finished))
+        progress.say(f"resuming from {checkpoint.folder}: {len(checkpoint.finished):,} already done")
     return pieces
 
 
-def _nothing(summary: MakingSummary, what: str) -> str:
+def _explain_no_questions(summary: MakingSummary, label: str) -> str:
     if summary.bad and not summary.pieces:
-        return f"none of the {what} could be read; the first: {summary.first_bad[0]}"
-    return f"no question could be made from these {what}; is the text long enough, and --tagger the right one for it?"
+        return f"none of the {label} could be read; the first: {summary.first_bad[0]}"
+    return f"no question could be made from these {label}; is the text long enough, and --tagger the right one for it?"
 
 
-def group_items(things: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    """Things in groups, for work whose single pieces are too small to send around."""
-    remaining = iter(things)
-    while some := tuple(islice(remaining, size)):
-        yield some
+def group_items(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
+    """Items in groups of `size`, for work whose single items are too small to send to a worker."""
+    remaining = iter(items)
+    while group := tuple(islice(remaining, size)):
+        yield group

@@ -220,7 +220,7 @@ def _split_word(word: str, vocabulary: set[str]) -> Sentence:
 
 
 def _is_known_name(word: str, vocabulary: set[str]) -> bool:
-    """Whether the first part of a hyphenated word is a name by itself: Saudi in Saudi-led, not Ki in Ki-moon."""
+    """Whether the first part of a hyphenated word is a name by itself: Saudi in Saudi-led, but not TV in TV-style."""
     lower = word.lower()
     is_only_capital = word in vocabulary and lower not in vocabulary
     is_known = CLASS_LETTERS.get(word) == "A" or look_up_tag(lower) in (None, "NNP") or is_only_capital
