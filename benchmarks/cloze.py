@@ -145,7 +145,7 @@ def main(data: Path, work: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     valid, asked = next(data.glob("cbt/cbt_valid.txt*")), next(data.glob("cbt/cbtest_NE_valid*"))
     train = next(data.glob("books/cbt_train*"))
-    books = [text.sentences() for text in find_books([valid])]
+    books = [book.read_sentences() for book in find_books([valid])]
     official = [example for _, example in read(asked)]
     found = list(placed(official, books))
     for crossed in (False, True):

@@ -24,8 +24,8 @@ def runs(book: list[Sentence]) -> list[tuple[str, ...]]:
 def test_finds_what_sets_of_words_find(book: list[Sentence], held_out: list[Sentence]) -> None:
     found = overlap.find_overlap(book, overlap.merge_ngrams([overlap.hash_ngrams(held_out)]))
     known = set(runs(held_out))
-    assert found.total == len(runs(book))
-    assert found.shared == sum(run in known for run in runs(book))
+    assert found.total_ngrams == len(runs(book))
+    assert found.shared_ngrams == sum(run in known for run in runs(book))
     of = [number for number, sentence in enumerate(book) for word in sentence if word.isalnum()]
     touched = {of[start + step] for start, run in enumerate(runs(book)) if run in known for step in range(NGRAM_WORDS)}
     assert found.sentences == touched
@@ -35,7 +35,8 @@ def test_capitals_and_commas_hide_nothing() -> None:
     words = "once there was an old sailor who lived beside the grey harbour alone".split()
     copy = [*words[:4], ",", words[4].upper(), *words[5:]]
     assert (
-        overlap.find_overlap([tuple(copy)], overlap.hash_ngrams([tuple(words)])).shared == len(words) - NGRAM_WORDS + 1
+        overlap.find_overlap([tuple(copy)], overlap.hash_ngrams([tuple(words)])).shared_ngrams
+        == len(words) - NGRAM_WORDS + 1
     )
 
 
@@ -43,4 +44,4 @@ def test_what_is_new_is_left_alone() -> None:
     random = Random(1)
     text = [tuple(random.choices([f"w{number}" for number in range(500)], k=20)) for _ in range(300)]
     found = overlap.find_overlap(text[:150], overlap.hash_ngrams(text[150:]))
-    assert not found.sentences and not found.shared and found.total > 2900
+    assert not found.sentences and not found.shared_ngrams and found.total_ngrams > 2900

@@ -99,7 +99,10 @@ def _last(words: tuple[str, ...], word: str) -> int:
 
 def test_a_seed_gives_the_same_stories_in_any_process() -> None:
     here = [example.answer for example in generate_stories(5, 42)]
-    code = "from asreader.cloze.stories.generator import generate_stories; print(*(e.answer for e in generate_stories(5, 42)))"
+    code = (
+        "from asreader.cloze.stories.generator import generate_stories;"
+        "print(*(e.answer for e in generate_stories(5, 42)))"
+    )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert here == there
     assert [e.words for e in generate_stories(3, 42)] == [e.words for e in generate_stories(5, 42)][:3]
