@@ -9,7 +9,7 @@ from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, lexica
 
 
 def classes(*sentences: str, of: str) -> list[str]:
-    """The classes of a word, wherever it stands in these sentences of words."""
+    """The classes of every occurrence of a word in these sentences."""
     book = [tuple(sentence.split()) for sentence in sentences]
     found = lexical.classify_words(book)
     pairs = [pair for words, kinds in zip(book, found, strict=True) for pair in zip(words, kinds, strict=True)]
@@ -59,7 +59,7 @@ def test_a_noun_that_no_newspaper_had_is_a_named_entity(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["grumpily", "half-playful", "scampered", "cleverest", "armour"])
-def test_other_unheard_of_words_are_not_nor_a_noun_known_by_another_spelling(word: str) -> None:
+def test_other_unknown_words_and_nouns_known_by_another_spelling_are_no_named_entities(word: str) -> None:
     assert classes(f"It was {word} .", of=word)[0] != NAMED
 
 

@@ -1,4 +1,4 @@
-"""Books in every shape -> questions: names, workers, archives, leaks, mistakes."""
+"""Books in files, folders and archives -> questions: names, workers, leaks, mistakes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAKER = BookMaker(QuestionRecipe("cn"), "lexical", "cbt")
 
 
 def sentences(seed: int) -> list[str]:
-    """A book of 60 small stories, one sentence a line, its words apart; nobody speaks in it."""
+    """A book of 60 small stories, one sentence a line, its words apart; without direct speech."""
     return [" ".join(words) for story in generate_stories(60, seed) for words in story.document if "``" not in words]
 
 
@@ -91,7 +91,7 @@ def test_another_seed_draws_other_candidates_for_the_same_questions(library: Pat
     assert [example.candidates for example in first] != [example.candidates for example in second]
 
 
-def test_two_books_of_one_name_are_kept_apart(library: Path, tmp_path: Path) -> None:
+def test_two_books_with_the_same_name_get_unique_names(library: Path, tmp_path: Path) -> None:
     names = [text.name for text in find_books([library, library / "book1.txt"])]
     assert names == ["book0", "book1", "book2", "book1~2"]
     made([library, library / "book1.txt"], tmp_path / "out.jsonl", BookMaker(QuestionRecipe("cn"), "lexical", "jsonl"))

@@ -71,7 +71,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_frames_go_and_the_text_stays(frame: str) -> None:
+def test_front_and_back_matter_is_removed(frame: str) -> None:
     text = FRAMES[frame]
     if "the end" in frame or "notes" in frame:
         text = text.replace(PROSE, "\n\n".join([PROSE] * 6))
@@ -95,7 +95,7 @@ MARKS = {
 
 
 @pytest.mark.parametrize("text", MARKS)
-def test_marks_go_and_the_words_stay(text: str) -> None:
+def test_markup_is_removed(text: str) -> None:
     assert clean_text(f"{PROSE}\n\n{text}", "heron.txt") == f"{LINES[0]}\n{MARKS[text]}"
 
 
@@ -128,7 +128,7 @@ def test_headings_are_dropped_or_kept_with_the_sentence_below(head: str) -> None
 
 
 @pytest.mark.parametrize("text", TEXT)
-def test_what_is_no_heading_stays(text: str) -> None:
+def test_text_that_is_not_a_heading_stays(text: str) -> None:
     assert cleaned(f"{PROSE}\n\n{text}\n\n{MORE}") == [LINES[0], text, LINES[1]]
 
 
@@ -180,7 +180,7 @@ TOKENISED = (
 )
 
 
-def test_tokenised_books_pass_untouched(tmp_path: Path) -> None:
+def test_tokenised_books_are_unchanged(tmp_path: Path) -> None:
     assert list(read_books(member(tmp_path, TOKENISED))) == [
         Book("The_Heron.txt.out", (("He", "``", "slept", "''", "."), tuple("She wo n't , CHAPTER I .".split()))),
         Book("Frog", (("A", "frog", "!"),)),
@@ -193,7 +193,7 @@ def test_tokenised_text_without_a_title_has_the_name_of_its_file(tmp_path: Path)
     assert (book.name, len(book.sentences)) == ("heron", 40)
 
 
-def test_what_is_tokenised_is_told_from_what_is_not() -> None:
+def test_tokenised_text_is_detected() -> None:
     assert is_tokenised("小 猫 睡 了 。\n“ 好 ！ ” 他 说 。\n狐狸 笑 了 。\n")
     for raw in ("", STORY, "He slept.\nShe woke.\n", "THE MILL\nBY NOBODY\n\nA TALE\n", "小猫睡了。\n狐狸笑了。\n"):
         assert not is_tokenised(raw)

@@ -21,7 +21,7 @@ def runs(book: list[Sentence]) -> list[tuple[str, ...]]:
 
 
 @given(BOOK, BOOK)
-def test_finds_what_sets_of_words_find(book: list[Sentence], held_out: list[Sentence]) -> None:
+def test_finds_the_same_as_sets_of_word_tuples(book: list[Sentence], held_out: list[Sentence]) -> None:
     found = overlap.find_overlap(book, overlap.merge_ngrams([overlap.hash_ngrams(held_out)]))
     known = set(runs(held_out))
     assert found.total_ngrams == len(runs(book))
@@ -31,7 +31,7 @@ def test_finds_what_sets_of_words_find(book: list[Sentence], held_out: list[Sent
     assert found.sentences == touched
 
 
-def test_capitals_and_commas_hide_nothing() -> None:
+def test_capitals_and_commas_are_ignored() -> None:
     words = "once there was an old sailor who lived beside the grey harbour alone".split()
     copy = [*words[:4], ",", words[4].upper(), *words[5:]]
     assert (
@@ -40,7 +40,7 @@ def test_capitals_and_commas_hide_nothing() -> None:
     )
 
 
-def test_what_is_new_is_left_alone() -> None:
+def test_new_text_has_no_overlap() -> None:
     random = Random(1)
     text = [tuple(random.choices([f"w{number}" for number in range(500)], k=20)) for _ in range(300)]
     found = overlap.find_overlap(text[:150], overlap.hash_ngrams(text[150:]))

@@ -1,4 +1,4 @@
-"""Questions from a classified book, compared with the procedure written down slowly."""
+"""Questions from a classified book, compared with a slow implementation of the procedure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VOCABULARY = [f"{kind or 'x'}{number}" for kind in (*WORD_CLASSES, OTHER) for nu
 
 @st.composite
 def books(draw: st.DrawFn) -> tuple[list[Sentence], list[WordClasses]]:
-    """Random sentences whose words carry their class in their name."""
+    """Random sentences; the first letters of a word are its class."""
     random = Random(draw(st.integers(0, 10_000)))
     share = draw(st.sampled_from([5, 12, 60]))
     vocabulary = random.sample(VOCABULARY, share)
@@ -47,7 +47,7 @@ def test_every_possible_question_is_made_and_no_other(
 
 
 @given(books(), st.sampled_from(WORD_CLASSES), st.integers(0, 3))
-def test_a_question_is_whole(book: tuple[list[Sentence], list[WordClasses]], kind: str, seed: int) -> None:
+def test_a_question_is_complete_and_valid(book: tuple[list[Sentence], list[WordClasses]], kind: str, seed: int) -> None:
     sentences, classes = book
     for example in make_window_questions("b", sentences, classes, QuestionRecipe(kind, seed)):
         last, place = (int(part) - 1 for part in example.id.split(":")[1:])
@@ -60,7 +60,7 @@ def test_a_question_is_whole(book: tuple[list[Sentence], list[WordClasses]], kin
 
 
 @given(books())
-def test_rivals_are_of_the_same_class_first_and_then_common_nouns(
+def test_candidates_are_of_the_same_class_first_and_then_common_nouns(
     book: tuple[list[Sentence], list[WordClasses]],
 ) -> None:
     for example in make_window_questions("b", *book, QuestionRecipe(NAMED)):
@@ -71,13 +71,13 @@ def test_rivals_are_of_the_same_class_first_and_then_common_nouns(
 
 
 @given(books(), st.integers(0, 5))
-def test_a_seed_decides_and_nothing_else(book: tuple[list[Sentence], list[WordClasses]], seed: int) -> None:
+def test_questions_are_deterministic(book: tuple[list[Sentence], list[WordClasses]], seed: int) -> None:
     recipe = QuestionRecipe(PREPOSITION, seed)
     assert list(make_window_questions("b", *book, recipe)) == list(make_window_questions("b", *book, recipe))
 
 
 @given(books(), st.sampled_from(WORD_CLASSES))
-def test_keeping_a_share_drops_questions_and_changes_none(
+def test_keeping_a_fraction_drops_questions_and_changes_none(
     book: tuple[list[Sentence], list[WordClasses]], kind: str
 ) -> None:
     everything = list(make_window_questions("b", *book, QuestionRecipe(kind)))

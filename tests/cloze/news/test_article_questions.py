@@ -69,12 +69,12 @@ def test_every_mention_is_anonymous_and_candidates_are_the_documents_entities() 
 def test_an_entity_of_the_highlight_alone_is_anonymous_but_no_candidate() -> None:
     article = Article("x", TEXT, ("Wilma Strand says Brankov deserved the prize",))
     (question,) = made(article)
-    stranger = next(label for label, name in question.names.items() if name == "Wilma Strand")
-    assert stranger in question.example.question and stranger not in question.example.candidates
+    label = next(label for label, name in question.names.items() if name == "Wilma Strand")
+    assert label in question.example.question and label not in question.example.candidates
     assert find_highlight_entities(article) == {"Wilma Strand": False, "Tilda Brankov": True}
 
 
-def test_an_answer_named_twice_is_hidden_twice() -> None:
+def test_an_answer_mentioned_twice_gives_two_gaps() -> None:
     (question,) = made(Article("x", TEXT, ("Brankov says that Tilda Brankov sleeps well",)))
     assert question.example.question.count(GAP) == 2
 
@@ -83,7 +83,7 @@ def test_a_highlight_of_names_alone_asks_nothing() -> None:
     assert not made(Article("x", TEXT, ("Tilda Brankov , Otto Dresch , Vienna now",)))
 
 
-def test_what_the_text_says_of_gaps_and_entities_is_no_mark() -> None:
+def test_gap_and_entity_marks_of_the_text_are_removed() -> None:
     strange = "Look at @entity3 and @placeholder and XXXXX and ____ here. " + TEXT
     for question in made(Article("x", strange, ("Brankov wins the prize @entity3 for bridges @placeholder",))):
         assert question.example.question.count(GAP) == 1
@@ -180,7 +180,7 @@ def test_another_seed_only_renames_entities(article: Article) -> None:
         assert one.names[one.example.answer or ""] == other.names[other.example.answer or ""]
 
 
-def test_numbers_are_dealt_anew_for_every_question() -> None:
+def test_entities_are_renumbered_for_every_question() -> None:
     numbers = {tuple(sorted(question.names.items())) for seed in range(5) for question in made(seed=seed)}
     assert len(numbers) > 10
 

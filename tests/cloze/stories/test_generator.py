@@ -23,8 +23,8 @@ from asreader.evaluation import metrics
 TALES = [generate_story(number, 11, select_word_lists()) for number in range(400)]
 
 
-def told(facts: tuple[Fact, ...]) -> dict[str, list[tuple[str, ...]]]:
-    """The facts read again, slowly: for each kind of question its (given words..., answer) rows."""
+def derive_answers(facts: tuple[Fact, ...]) -> dict[str, list[tuple[str, ...]]]:
+    """A slow second implementation: for each kind of question its (given words..., answer) rows."""
     rows: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in QUESTION_KINDS}
     where: dict[str, str] = {}
     holder: dict[str, str] = {}
@@ -59,7 +59,7 @@ def told(facts: tuple[Fact, ...]) -> dict[str, list[tuple[str, ...]]]:
 
 @pytest.mark.parametrize("story", TALES[:150], ids=lambda story: f"{story.kind}-{story.example.id}")
 def test_the_facts_give_exactly_this_answer(story: GeneratedStory) -> None:
-    rows = told(story.facts)[story.kind]
+    rows = derive_answers(story.facts)[story.kind]
     asked = story.example.question
     if story.kind == "gift":  # who gave and who got: "A let B have the XXXXX", "B got the XXXXX from A"
         giver, receiver = (asked[0], asked[2]) if "let" in asked else (asked[-2], asked[0])
@@ -68,7 +68,7 @@ def test_the_facts_give_exactly_this_answer(story: GeneratedStory) -> None:
     assert fitting == {story.example.answer}
 
 
-def test_stories_are_sound_questions() -> None:
+def test_stories_are_valid_questions() -> None:
     for story in TALES:
         example = story.example
         assert problem(example) is None
