@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 
 TARGET = Path(__file__).parent / "pictures"
@@ -43,7 +43,7 @@ def draw_attention(folder: Path) -> Path:
 def draw_figure(folder: Path) -> Path:
     """The bundled reader and the maximum-frequency baseline, drawn by `analyse`."""
     (folder / "stories.jsonl").write_text(
-        "".join(map(jsonl.format_example, stories(QUESTIONS, SEED))), encoding="utf-8"
+        "".join(map(jsonl.format_example, generate_stories(QUESTIONS, SEED))), encoding="utf-8"
     )
     run_asreader(folder, "evaluate", "bundled", "stories.jsonl", "--device", "cpu", "--predictions", "reader.jsonl")
     run_asreader(folder, "baseline", "maximum-frequency", "stories.jsonl", "--predictions", "rule.jsonl")

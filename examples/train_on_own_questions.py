@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.data.store import encode_examples
 from asreader.inference.reader import Reader
@@ -10,9 +10,9 @@ from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop
 
 train = Path("train.jsonl")
-train.write_text("".join(map(jsonl.format_example, stories(300, seed=1))), encoding="utf-8")
+train.write_text("".join(map(jsonl.format_example, generate_stories(300, seed=1))), encoding="utf-8")
 valid = Path("valid.jsonl")
-valid.write_text("".join(map(jsonl.format_example, stories(50, seed=2))), encoding="utf-8")
+valid.write_text("".join(map(jsonl.format_example, generate_stories(50, seed=2))), encoding="utf-8")
 
 settings = Config(
     data=DataSettings(train=str(train), valid=str(valid)),
@@ -20,5 +20,5 @@ settings = Config(
     train=TrainSettings(epochs=1, tensorboard=False),
 )
 run = loop.train(settings, Path("run"))
-scores = Reader.load(run.folder).evaluate(encode_examples(stories(100, seed=3))).scores
+scores = Reader.load(run.folder).evaluate(encode_examples(generate_stories(100, seed=3))).scores
 print(f"accuracy {scores.accuracy:.3f} on {scores.questions} questions")

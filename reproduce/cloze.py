@@ -25,10 +25,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asreader import baselines
-from asreader.cloze.books.book_maker import Maker, make_books, texts
-from asreader.cloze.books.window_questions import DOCUMENT, Recipe, questions, windows
-from asreader.cloze.making import Job
-from asreader.cloze.tagging import NAMED, NOUN, Classes, lexical
+from asreader.cloze.books.book_maker import BookMaker, find_books, make_books
+from asreader.cloze.books.window_questions import (
+    DOCUMENT_SENTENCES,
+    QuestionRecipe,
+    count_windows,
+    make_window_questions,
+)
+from asreader.cloze.making_job import MakingJob
+from asreader.cloze.tagging import NAMED, NOUN, WordClasses, lexical
 from asreader.data.dataset import read_examples
 from asreader.data.example import GAP, Example, Sentence
 from asreader.data.statistics import compute_statistics
@@ -72,8 +77,8 @@ def measure_recall(
     made = recalled = candidates = in_class = named = 0
     for book, sentences in enumerate(books):
         with _lists_from_other_books(official, book) if is_cross_fitted else nullcontext():
-            classes = lexical.classes(sentences)
-        ids = {example.id for example in questions("b", sentences, classes, Recipe())}
+            classes = lexical.classify_words(sentences)
+        ids = {example.id for example in make_window_questions("b", sentences, classes, QuestionRecipe())}
         made += len(ids)
         for question in (question for question in official if question.book == book):
             recalled += f"b:{question.sentence + 1}:{question.word + 1}" in ids
@@ -83,15 +88,15 @@ def measure_recall(
             in_class += sum(word in words[NAMED] | words[NOUN] for word in question.example.candidates)
     return {
         "recall": recalled / len(official),
-        "questions_per_window": made / sum(windows(len(sentences)) for sentences in books),
+        "questions_per_window": made / sum(count_windows(len(sentences)) for sentences in books),
         "candidates_named": named / candidates,
         "candidates_in_class": in_class / candidates,
     }
 
 
-def _words_by_class(sentences: Sequence[Sentence], classes: Sequence[Classes], last: int) -> dict[str, set[str]]:
+def _words_by_class(sentences: Sequence[Sentence], classes: Sequence[WordClasses], last: int) -> dict[str, set[str]]:
     words = defaultdict(set)
-    for number in range(last - DOCUMENT, last):
+    for number in range(last - DOCUMENT_SENTENCES, last):
         for word, kind in zip(sentences[number], classes[number], strict=True):
             words[kind].add(word)
     return words
@@ -138,7 +143,7 @@ def main(data: Path, work: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     valid, official_file = next(data.glob("cbt/cbt_valid.txt*")), next(data.glob("cbt/cbtest_NE_valid*"))
     train = next(data.glob("books/cbt_train*"))
-    books = [text.sentences() for text in texts([valid])]
+    books = [text.sentences() for text in find_books([valid])]
     official = [example for _, example in read_examples(official_file)]
     located = list(locate_questions(official, books))
     for is_cross_fitted in (False, True):
@@ -148,7 +153,11 @@ def main(data: Path, work: Path) -> None:
         print_row(
             "cloze-recall", official=len(official), placed=len(located), cross_fitted=is_cross_fitted, **fractions
         )
-    ours = [e for n, s in enumerate(books) for e in questions(str(n), s, lexical.classes(s), Recipe())]
+    ours = [
+        e
+        for n, s in enumerate(books)
+        for e in make_window_questions(str(n), s, lexical.classify_words(s), QuestionRecipe())
+    ]
     for name, examples in (("official", official), ("ours", ours)):
         frequency = baselines.evaluate_baseline("maximum-frequency", iter(examples)).scores.accuracy
         print_row(
@@ -157,7 +166,7 @@ def main(data: Path, work: Path) -> None:
     for kind, keep in (("ne", 1.0), ("cn", CN_KEEP)):
         out = work / f"{kind}_train.txt"
         start = time.perf_counter()
-        make_books([train], Job(out), Maker(Recipe(kind, keep=keep), "lexical", "cbt"))
+        make_books([train], MakingJob(out), BookMaker(QuestionRecipe(kind, keep=keep), "lexical", "cbt"))
         seconds = round(time.perf_counter() - start, 1)
         print_row(
             "cloze-train",

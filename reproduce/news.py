@@ -18,17 +18,17 @@ from asreader.data.discovery import find_files
 
 
 def main(path: Path, sample: int, seed: int) -> None:
-    found = [item for member in find_files(path) for item in articles.read(member)]
+    found = [item for member in find_files(path) for item in articles.read_articles(member)]
     texts = [item for item in found if isinstance(item, Article)]
     if sample:
         print_sample(texts, sample, seed)
         return
     start = time.perf_counter()
-    made = [(article, list(article_questions.questions(article, seed))) for article in texts]
+    made = [(article, list(article_questions.make_article_questions(article, seed))) for article in texts]
     seconds = time.perf_counter() - start
     highlights = sum(len(article.highlights) for article in texts)
     answered = sum(len({question.example.id.rpartition(".")[0] for question in questions}) for _, questions in made)
-    shared = [there for article in texts for there in article_questions.highlight_entities(article).values()]
+    shared = [there for article in texts for there in article_questions.find_highlight_entities(article).values()]
     counts = [len(questions[0].example.candidates) for _, questions in made if questions]
     row = {
         "benchmark": "news",
@@ -50,16 +50,16 @@ def print_sample(texts: list[Article], sample: int, seed: int) -> None:
     generator = random.Random(seed)
     shown = 0
     for article in generator.sample(texts, len(texts)):
-        questions = list(article_questions.questions(article, seed))
+        questions = list(article_questions.make_article_questions(article, seed))
         if questions and shown < sample:
             shown += 1
             question = generator.choice(questions)
             example, names = question.example, question.names
-            print(f"{shown}. {' '.join(article_questions.named(example.question, names))}")
+            print(f"{shown}. {' '.join(article_questions.restore_names(example.question, names))}")
             print(f"   answer: {names[example.answer or '']}   ({example.id})")
             print(
                 f"   {len(example.candidates)} candidates: "
-                f"{', '.join(article_questions.named(example.candidates, names))}\n"
+                f"{', '.join(article_questions.restore_names(example.candidates, names))}\n"
             )
 
 

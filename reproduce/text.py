@@ -22,7 +22,7 @@ from difflib import SequenceMatcher
 from itertools import accumulate, chain
 from pathlib import Path
 
-from asreader.cloze.books.cleaning import books, running_text
+from asreader.cloze.books.cleaning import clean_text, read_books
 from asreader.data.example import Sentence
 from asreader.data.source_file import make_source_file
 from asreader.data.text import tokenizer
@@ -117,11 +117,11 @@ def measure_round_trip(sentences: Sequence[Sentence]) -> dict[str, float]:
 
 
 def main(cbt: Path, raw: Path, folder: Path) -> None:
-    theirs = [book.sentences for book in books(make_source_file(cbt, cbt.name))]
+    theirs = [book.sentences for book in read_books(make_source_file(cbt, cbt.name))]
     print(json.dumps({"benchmark": "words", **measure_round_trip(list(chain.from_iterable(theirs)))}))
     for path in sorted(raw.glob("*.txt")):
         for headings in ("drop", "keep"):
-            text = running_text(path.read_text(encoding="utf-8"), str(path), headings)
+            text = clean_text(path.read_text(encoding="utf-8"), str(path), headings)
             for paragraphs, joined in {"flow together": text, "end sentences": text.replace("\n", "\n\n")}.items():
                 ours = tokenizer.tokenize_sentences(joined)
                 setting = {"book": path.stem, "headings": headings, "paragraphs": paragraphs}
@@ -131,7 +131,9 @@ def main(cbt: Path, raw: Path, folder: Path) -> None:
                     )
                 )
     start = time.perf_counter()
-    all_books = chain.from_iterable(books(make_source_file(path, path.name)) for path in sorted(folder.glob("*.txt")))
+    all_books = chain.from_iterable(
+        read_books(make_source_file(path, path.name)) for path in sorted(folder.glob("*.txt"))
+    )
     words = sum(sum(map(len, book.sentences)) for book in all_books)
     seconds = time.perf_counter() - start
     row = {"words": words, "seconds": round(seconds, 1), "words_per_second": round(words / seconds)}

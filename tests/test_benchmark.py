@@ -21,7 +21,7 @@ from asreader.benchmark.material import ALONE_WORDS, CANDIDATES, QUESTION_WORDS,
 from asreader.benchmark.timing import Times, Way, alternate, device_name
 from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick, answers
 from asreader.cli import app
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.inference.reader import Reader
 from asreader.runs.folder import commit
@@ -151,7 +151,7 @@ def test_the_tables_of_performance_are_the_recorded_ones() -> None:
 def test_checks_against_the_plain_way(tmp_path: Path) -> None:
     """Here on a CPU: two other ways of the same."""
     data = tmp_path / "questions.jsonl"
-    data.write_text("".join(map(jsonl.format_example, stories(40, 1))), encoding="utf-8")
+    data.write_text("".join(map(jsonl.format_example, generate_stories(40, 1))), encoding="utf-8")
     runner = CliRunner()
     assert runner.invoke(app, ["prepare", str(data), "--out", str(tmp_path / "store")]).exit_code == 0
     command = [
@@ -180,7 +180,7 @@ def test_the_plain_reader_learns_as_ours_does(tmp_path: Path, monkeypatch: pytes
     packed = plain.packed
     monkeypatch.setattr(plain, "packed", lambda *given: calls.append(1) or packed(*given))
     data = tmp_path / "questions.jsonl"
-    data.write_text("".join(map(jsonl.format_example, stories(40, 1))), encoding="utf-8")
+    data.write_text("".join(map(jsonl.format_example, generate_stories(40, 1))), encoding="utf-8")
     settings = tmp_path / "settings.toml"
     settings.write_text(
         f'[data]\ntrain = "{data}"\nvalid = "{data}"\n[reader]\nembedding = 8\nhidden = 8\n'

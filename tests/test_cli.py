@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from asreader import plugins
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.evaluation import predictions
 
@@ -56,8 +56,8 @@ def cbt(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
-    (folder / "train.jsonl").write_text("".join(map(jsonl.format_example, stories(100, 1))))
-    (folder / "valid.jsonl").write_text("".join(map(jsonl.format_example, stories(20, 2))))
+    (folder / "train.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(100, 1))))
+    (folder / "valid.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(20, 2))))
     (folder / "small.toml").write_text(
         '[data]\ntrain = "train.jsonl"\nvalid = "valid.jsonl"\n[reader]\nembedding = 6\nhidden = 6\n'
         '[train]\nepochs = 1\ndevice = "cpu"\n'
@@ -191,7 +191,7 @@ def test_a_full_disk_is_said_in_one_line(cbt: Path) -> None:
 
 
 def test_several_readers_are_trained_into_folders_named_by_their_seeds(tmp_path: Path) -> None:
-    (tmp_path / "train.jsonl").write_text("".join(map(jsonl.format_example, stories(20, 1))))
+    (tmp_path / "train.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(20, 1))))
     (tmp_path / "small.toml").write_text(
         f'[data]\ntrain = "{tmp_path / "train.jsonl"}"\n[reader]\nembedding = 8\nhidden = 8\n'
         '[train]\nepochs = 1\nseed = 4\ndevice = "cpu"\n'
@@ -204,7 +204,7 @@ def test_several_readers_are_trained_into_folders_named_by_their_seeds(tmp_path:
 
 
 def test_make_books_and_read_what_was_made(tmp_path: Path) -> None:
-    text = "\n".join(" ".join(sentence) for story in stories(40, 3) for sentence in story.document)
+    text = "\n".join(" ".join(sentence) for story in generate_stories(40, 3) for sentence in story.document)
     (tmp_path / "tales.txt").write_text(text)
     said = good("make", "books", tmp_path / "tales.txt", "--type", "cn", "--out", tmp_path / "made.txt", "--workers", 1)
     assert "questions" in said and "a window from 1 books" in said

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from asreader import plugins, readers
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.settings import DataSettings, TrainSettings
 
@@ -57,10 +57,10 @@ def test_shell_of_the_readme_runs(tmp_path: Path) -> None:
     (settings,) = blocks(ROOT / "README.md", "toml")
     (tmp_path / "small.toml").write_text(settings)
     for name, count, seed in (("train", 60, 1), ("valid", 20, 2)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
+        (tmp_path / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(count, seed))))
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "tales.txt").write_text(
-        "\n".join(" ".join(sentence) for story in stories(40, 3) for sentence in story.document)
+        "\n".join(" ".join(sentence) for story in generate_stories(40, 3) for sentence in story.document)
     )
     (tmp_path / "articles.csv").write_text(ARTICLES)
     count = 0

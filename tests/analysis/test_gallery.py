@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.dataset import prepare_stores
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
@@ -112,7 +112,7 @@ def test_questions_are_paired_by_id_whatever_the_order() -> None:
 
 
 def test_a_store_and_its_data_give_the_same_questions(tmp_path: Path) -> None:
-    made = list(stories(5, 3))
+    made = list(generate_stories(5, 3))
     (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.format_example, made)))
     prepare_stores([tmp_path / "valid.jsonl"], tmp_path / "stores", format=None, only=None, skip_bad=False)
     assert list(cases.questions(tmp_path / "valid.jsonl")) == made
@@ -130,7 +130,7 @@ def written(reader: Reader, out: Path, asked: list[Example], wish: Wish) -> str:
 
 
 def test_the_page_shows_every_wanted_question(reader: Reader, tmp_path: Path, parsed: Any) -> None:
-    asked = list(stories(30, 5))
+    asked = list(generate_stories(30, 5))
     page = parsed(written(reader, tmp_path / "g.html", asked, Wish(top=7)))
     page.check()
     shown = page.all("article")
@@ -152,18 +152,18 @@ def cases_store(asked: list[Example]) -> Any:
 
 
 def test_saved_predictions_are_taken_as_they_are(reader: Reader, tmp_path: Path) -> None:
-    asked = list(stories(4, 5))
+    asked = list(generate_stories(4, 5))
     said = [Prediction(e.id, e.answer, e.candidates, np.eye(len(e.candidates))[0]) for e in asked]
     predictions.write(tmp_path / "said.jsonl", said)
     known = gallery.cases(reader, asked, tmp_path / "said.jsonl")
     assert [one.chosen for one in known] == [e.candidates[0] for e in asked]
     with pytest.raises(InputError, match="no question"):
-        gallery.cases(reader, list(stories(2, 99)), tmp_path / "said.jsonl")
+        gallery.cases(reader, list(generate_stories(2, 99)), tmp_path / "said.jsonl")
 
 
 def test_nothing_that_fits_is_said(reader: Reader, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="widen the filters"):
-        written(reader, tmp_path / "g.html", list(stories(3, 5)), Wish(word="aardvark"))
+        written(reader, tmp_path / "g.html", list(generate_stories(3, 5)), Wish(word="aardvark"))
     assert not (tmp_path / "g.html").exists()
 
 
@@ -187,7 +187,7 @@ def test_names_stand_for_entities(reader: Reader, tmp_path: Path, parsed: Any) -
 
 
 def test_keys_lead_from_question_to_question(browser: Any, reader: Reader, tmp_path: Path) -> None:
-    written(reader, tmp_path / "g.html", [*stories(6, 5), *hostile()], Wish())
+    written(reader, tmp_path / "g.html", [*generate_stories(6, 5), *hostile()], Wish())
     visit = browser.open(tmp_path / "g.html", width=400)
     here = "document.activeElement.closest('.case')?.id"
     for key, place in (("j", "q1"), ("j", "q2"), ("j", "q3"), ("k", "q2")):
@@ -241,7 +241,7 @@ def test_the_command_writes_what_was_asked_for(tmp_path: Path, parsed: Any, caps
     from asreader.cli.report import Show as Shown
     from asreader.cli.report import gallery as command
 
-    (tmp_path / "q.jsonl").write_text("".join(map(jsonl.format_example, stories(40, 6))))
+    (tmp_path / "q.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(40, 6))))
     command(
         "bundled", tmp_path / "q.jsonl", tmp_path / "g.html", show=Shown.right, top=3, confidence="0.5:", device="cpu"
     )

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader import baselines, readers
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
 from asreader.data.statistics import compute_statistics
@@ -29,7 +29,7 @@ from asreader.pages.sections import curves
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings, parse_settings
 
-EXAMPLES = list(stories(40, seed=4))
+EXAMPLES = list(generate_stories(40, seed=4))
 HOSTILE = "<script>alert(1)</script>"
 SECTIONS = (
     "Results",

@@ -13,7 +13,7 @@ from asreader.batches import device as residents
 from asreader.batches.anonymous_rows import redrawn
 from asreader.batches.device import NOBODY, ReadersBatch, Resident, Unfit, dealt, resident
 from asreader.batches.host import Batch, Batcher
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.example import GAP, Example
 from asreader.data.store import Store, encode_examples
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, PADDING_ROW, Vocabulary, build_vocabulary
@@ -160,7 +160,7 @@ def test_there_is_room_for_the_distinct_words_of_every_batch(monkeypatch: pytest
     """With so few frequent words that the others have to be counted, and a step that rounds nothing away."""
     monkeypatch.setattr("asreader.batches.unique_bound.FREQUENT", 12)
     monkeypatch.setattr("asreader.batches.device.WORDS_STEP", 1)
-    store = encode_examples([*stories(40, 3)])
+    store = encode_examples([*generate_stories(40, 3)])
     words = build_vocabulary(store.count_words(), min_count=2, unknown=5)
     data = resident(store, words, device=torch.device("cpu"), question_at=at)
     random = np.random.default_rng(1)

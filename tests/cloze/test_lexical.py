@@ -9,9 +9,9 @@ from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, lexica
 
 
 def classes(*sentences: str, of: str) -> list[str]:
-    """The classes of a word, wherever it stands in these sentences of words."""
+    """The classes of every occurrence of a word in these sentences."""
     book = [tuple(sentence.split()) for sentence in sentences]
-    found = lexical.classes(book)
+    found = lexical.classify_words(book)
     pairs = [pair for words, kinds in zip(book, found, strict=True) for pair in zip(words, kinds, strict=True)]
     return [kind for word, kind in pairs if word == of]
 
@@ -54,12 +54,12 @@ def test_words_of_time_count_unless_a_neighbour_makes_them_a_point_of_reference(
 
 @pytest.mark.parametrize("word", ["ogre", "window-sill", "waggon", "granma"])
 def test_a_noun_that_no_newspaper_had_is_a_named_entity(word: str) -> None:
-    assert lexicon.tag(word) is None
+    assert lexicon.look_up_tag(word) is None
     assert classes(f"The {word} was old .", of=word) == [NAMED]
 
 
 @pytest.mark.parametrize("word", ["grumpily", "half-playful", "scampered", "cleverest", "armour"])
-def test_other_unheard_of_words_are_not_nor_a_noun_known_by_another_spelling(word: str) -> None:
+def test_other_unknown_words_and_nouns_known_by_another_spelling_are_no_named_entities(word: str) -> None:
     assert classes(f"It was {word} .", of=word)[0] != NAMED
 
 
@@ -72,7 +72,7 @@ def test_nouns_verbs_and_prepositions() -> None:
 
 
 def test_every_tag_of_the_lexicon_is_one_word() -> None:
-    tags = lexicon.tags()
+    tags = lexicon.load_tags()
     assert len(tags) > 90_000
     assert tags["house"] == "NN" and tags["under"] == "IN"
     assert all(word and tag and " " not in tag for word, tag in tags.items())

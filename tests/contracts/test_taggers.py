@@ -1,4 +1,4 @@
-"""What every tagger promises, whichever it is."""
+"""The contract that every tagger fulfils."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from asreader import plugins
 from asreader.cloze import tagging
-from asreader.cloze.books.window_questions import KINDS
+from asreader.cloze.books.window_questions import WORD_CLASSES
 from asreader.errors import InputError
 
 BOOK = [
@@ -21,7 +21,7 @@ BOOK = [
 
 @pytest.fixture(scope="module")
 def spacy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pipeline as a user would have installed one, only that its rules are written here."""
+    """A spaCy pipeline on disk whose rules are defined here."""
     spacy = pytest.importorskip("spacy")
     pipeline = spacy.blank("en")
     pipeline.add_pipe("entity_ruler").add_patterns(
@@ -39,31 +39,31 @@ def spacy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def tagger(name: str, spacy_model: Path) -> tagging.Tagger:
-    return tagging.load(f"spacy:{spacy_model}" if name == "spacy" else name)
+def load_tagger(name: str, spacy_model: Path) -> tagging.Tagger:
+    return tagging.resolve_tagger(f"spacy:{spacy_model}" if name == "spacy" else name)
 
 
 @pytest.mark.parametrize("name", plugins.list_plugins("cloze.tagging"))
 def test_a_class_for_every_word(name: str, spacy_model: Path) -> None:
-    found = tagger(name, spacy_model)(BOOK)
+    found = load_tagger(name, spacy_model)(BOOK)
     assert [len(classes) for classes in found] == [len(sentence) for sentence in BOOK]
-    assert {kind for classes in found for kind in classes} <= {*KINDS, tagging.OTHER}
-    assert not tagger(name, spacy_model)([])
+    assert {kind for classes in found for kind in classes} <= {*WORD_CLASSES, tagging.OTHER}
+    assert not load_tagger(name, spacy_model)([])
 
 
 @pytest.mark.parametrize("name", plugins.list_plugins("cloze.tagging"))
-def test_says_the_same_again(name: str, spacy_model: Path) -> None:
-    assert tagger(name, spacy_model)(BOOK) == tagger(name, spacy_model)(BOOK)
+def test_output_is_deterministic(name: str, spacy_model: Path) -> None:
+    assert load_tagger(name, spacy_model)(BOOK) == load_tagger(name, spacy_model)(BOOK)
 
 
-def test_spacy_takes_the_models_word_for_it(spacy_model: Path) -> None:
-    (first, *_, numbers, _) = tagging.load(f"spacy:{spacy_model}")(BOOK)
+def test_spacy_uses_the_classes_of_the_model(spacy_model: Path) -> None:
+    (first, *_, numbers, _) = tagging.resolve_tagger(f"spacy:{spacy_model}")(BOOK)
     assert first == ("ne", "v", "p", "", "", "cn", "p", "", "ne", "")
     assert numbers == ("", "", "")
 
 
 def test_jieba_knows_persons_places_nouns_verbs_and_prepositions() -> None:
-    (classes,) = tagging.load("jieba")([("李明", "在", "北京", "看见", "老师", "了", "。")])
+    (classes,) = tagging.resolve_tagger("jieba")([("李明", "在", "北京", "看见", "老师", "了", "。")])
     assert classes == ("ne", "p", "ne", "v", "cn", "", "")
 
 
@@ -79,5 +79,5 @@ def test_jieba_knows_persons_places_nouns_verbs_and_prepositions() -> None:
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(name: str, reason: str) -> None:
     with pytest.raises(InputError, match=r"^[^\n]*$") as error:
-        tagging.load(name)
+        tagging.resolve_tagger(name)
     assert reason in str(error.value)

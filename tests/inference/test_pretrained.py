@@ -10,7 +10,7 @@ import pytest
 import safetensors
 
 import asreader
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.inference.reader import Reader
 
 FOLDER = Path(asreader.__file__).parent / "pretrained"
@@ -30,7 +30,7 @@ def test_it_is_small_and_says_what_it_is() -> None:
 
 
 def test_it_loads_in_a_second_and_answers_in_a_tenth() -> None:
-    words = [word for story in stories(20, 5) for word in story.words][:450]
+    words = [word for story in generate_stories(20, 5) for word in story.words][:450]
     begin = time.perf_counter()
     reader = Reader.load(device="cpu")
     loaded = time.perf_counter() - begin

@@ -10,7 +10,7 @@ import torch
 
 from asreader import readers
 from asreader.attention import highlight
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.example import GAP, Example
 from asreader.data.store import encode_examples
 from asreader.data.vocabulary import build_vocabulary
@@ -18,7 +18,7 @@ from asreader.errors import InputError
 from asreader.inference.answer import Answer
 from asreader.inference.reader import ALLOCATOR, Reader, pick_device
 
-EXAMPLES = list(stories(20, seed=5))
+EXAMPLES = list(generate_stories(20, seed=5))
 STORY = "Ana gave the apple to Bo. Bo thanked Ana and went to New York. In New York it rained."
 
 
@@ -84,7 +84,7 @@ def test_nothing_to_propose_is_no_answer() -> None:
 
 
 def test_two_threads_read_a_store_like_one() -> None:
-    asked, store = reader(), encode_examples(list(stories(150, seed=9)))
+    asked, store = reader(), encode_examples(list(generate_stories(150, seed=9)))
     alone = asked.evaluate(store)
     torch.set_num_threads(2)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.dataset import load_store
 from asreader.data.formats import jsonl
 from asreader.errors import InputError
@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> Path:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     place = tmp_path / "data.jsonl"
-    place.write_text("".join(map(jsonl.format_example, stories(150, 77))))
+    place.write_text("".join(map(jsonl.format_example, generate_stories(150, 77))))
     return place
 
 
@@ -57,7 +57,7 @@ def test_sure_answers_are_as_good_as_wanted(run: Path, data: Path) -> None:
     above = judged.confidence >= found.calibration.threshold - 1e-6
     assert judged.right[above].mean() >= 0.97
     assert found.coverage == pytest.approx(above.mean())
-    answers = [Reader.load(run, "cpu").explain(example) for example in stories(40, 78)]
+    answers = [Reader.load(run, "cpu").explain(example) for example in generate_stories(40, 78)]
     assert {answer.sure for answer in answers} == {True, False}
     assert all(answer.sure == (answer.confidence >= found.calibration.threshold) for answer in answers)
     assert not any(answer.as_json()["sure"] for answer in answers if answer.confidence < found.calibration.threshold)
@@ -66,7 +66,7 @@ def test_sure_answers_are_as_good_as_wanted(run: Path, data: Path) -> None:
 def test_where_nothing_is_good_enough_nothing_is_sure(run: Path, tmp_path: Path) -> None:
     """Every answer is exchanged for another candidate, so that the reader is hardly ever right."""
     wrong = []
-    for example in stories(60, 79):
+    for example in generate_stories(60, 79):
         row = json.loads(jsonl.format_example(example))
         row["answer"] = next(word for word in row["candidates"] if word != row["answer"])
         wrong.append(json.dumps(row) + "\n")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from asreader.batches.device import dealt, resident
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.store import encode_examples
 from asreader.data.vocabulary import build_vocabulary
 
@@ -19,7 +19,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 def test_one_launch_gathers_what_many_do(monkeypatch: pytest.MonkeyPatch, redrawn: bool) -> None:
     gathering = pytest.importorskip("asreader.ops.gather_batch.triton")
     monkeypatch.setattr(gathering, "BLOCK", 16)  # so that documents are several blocks
-    store = encode_examples([*stories(9, 5)])
+    store = encode_examples([*generate_stories(9, 5)])
     words = build_vocabulary(store.count_words(), min_count=3, unknown=6)
     here, there = (resident(store, words, device=device) for device in (CPU, DEVICE))
     numbers, sizes = np.array([[0, 1, 8, 3], [6, 5, 6, 6]]), torch.tensor([4, 2])

@@ -10,7 +10,7 @@ from asreader.kernels.gru import packed
 from torch.nn import functional
 
 from asreader.batches.host import Batch, Batcher
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.data.store import encode_examples
 from asreader.data.vocabulary import build_vocabulary
@@ -24,7 +24,7 @@ SHARE = 0.4
 
 @pytest.fixture
 def batch() -> Batch:
-    store = encode_examples(stories(5, 1))
+    store = encode_examples(generate_stories(5, 1))
     return Batcher(store, build_vocabulary(store.count_words(), min_count=2, unknown=5)).batch(range(5))
 
 
@@ -65,7 +65,7 @@ def test_nothing_is_dropped_when_answering_or_without_the_setting(batch: Batch) 
 
 
 def test_what_is_dropped_depends_on_seed_epoch_and_batch_alone(tmp_path: Path) -> None:
-    (tmp_path / "train.jsonl").write_text("".join(map(jsonl.format_example, stories(8, 1))))
+    (tmp_path / "train.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(8, 1))))
     settings = Config(
         data=DataSettings(train=str(tmp_path / "train.jsonl")),
         reader={"embedding": 6, "hidden": 5, "dropout": SHARE},

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asreader import executors
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.executors import Outcome, ResourceRequest, attempt_item
 from asreader.sweep import search_space
@@ -37,7 +37,7 @@ def experiment(folder: Path, count: int) -> Path:
     """Data and settings; returns the settings' file."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, number, seed in (("train", count, 1), ("valid", 40, 2)):
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(number, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(number, seed))))
     (folder / "small.toml").write_text(SETTINGS.format(folder=folder))
     return folder / "small.toml"
 

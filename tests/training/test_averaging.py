@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.inference.reader import Reader
 from asreader.settings import Config, DataSettings, TrainSettings
@@ -64,7 +64,7 @@ def test_averaged_weights_are_validated_and_kept_and_the_others_trained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, count, seed in (("train", 48, 1), ("valid", 20, 2)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
+        (tmp_path / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(count, seed))))
     settings = Config(
         data=DataSettings(train=str(tmp_path / "train.jsonl"), valid=str(tmp_path / "valid.jsonl")),
         reader={"embedding": 4, "hidden": 4},

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.cli import app
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
 from asreader.data.store import Store, encode_examples
@@ -79,7 +79,7 @@ def test_losses_and_gradients_are_those_of_a_slow_computation(
 
 def story_settings(folder: Path, count: int = 44) -> Config:
     for name, size, seed in (("train", count, 1), ("valid", 10, 2)):
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(size, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(size, seed))))
     return Config(
         data=DataSettings(train=str(folder / "train.jsonl"), valid=str(folder / "valid.jsonl")),
         reader={"embedding": 6, "hidden": 5},
@@ -104,7 +104,7 @@ def one_hot(example: Example) -> Prediction:
 @pytest.mark.parametrize("weight", [0.3, 1.0])
 def test_a_teacher_that_knows_the_answers_is_no_teacher(tmp_path: Path, weight: float) -> None:
     settings = story_settings(tmp_path)
-    predictions.write(tmp_path / "right.jsonl", map(one_hot, stories(44, 1)))
+    predictions.write(tmp_path / "right.jsonl", map(one_hot, generate_stories(44, 1)))
     plain = loop.train(settings, tmp_path / "plain")
     run = loop.train(taught(settings, tmp_path / "right.jsonl", weight=weight), tmp_path / "taught")
     assert losses(run) == pytest.approx(losses(plain), abs=1e-5)
@@ -140,7 +140,7 @@ def random_prediction(example: Example, generator: np.random.Generator) -> Predi
 
 
 def test_files_are_aligned_by_question_and_candidate_and_averaged(tmp_path: Path) -> None:
-    asked = [*stories(12, 3)]
+    asked = [*generate_stories(12, 3)]
     asked[4] = replace(asked[4], candidates=())  # every word of the document is one
     store, generator = encode_examples(asked), np.random.default_rng(0)
     said = [[random_prediction(example, generator) for example in asked] for _ in range(2)]
@@ -172,7 +172,7 @@ def test_copies_and_empty_candidates_have_nothing_and_the_rest_sums_to_one(tmp_p
 
 def test_a_file_that_does_not_fit_is_refused_by_the_name_of_the_question(tmp_path: Path) -> None:
     settings, path = story_settings(tmp_path, 6), tmp_path / "said.jsonl"
-    right = [one_hot(example) for example in stories(6, 1)]
+    right = [one_hot(example) for example in generate_stories(6, 1)]
     third = right[3]
     other_candidates = Prediction(third.id, third.answer, ("Zed", *third.candidates[1:]), third.probabilities)
     other_answer = Prediction(third.id, "Zed", third.candidates, third.probabilities)
@@ -189,13 +189,13 @@ def test_a_file_that_does_not_fit_is_refused_by_the_name_of_the_question(tmp_pat
     with pytest.raises(InputError, match="cannot be read"):
         loop.train(taught(settings, tmp_path / "nowhere.jsonl"), tmp_path / "run")
     with pytest.raises(InputError, match="names no file"):
-        distillation.teacher(" , ", 0.5, encode_examples(stories(2, 1)))
+        distillation.teacher(" , ", 0.5, encode_examples(generate_stories(2, 1)))
     with pytest.raises(InputError, match="share an id"):
-        distillation.teacher(str(path), 0.5, encode_examples([*stories(1, 1), *stories(1, 1)]))
+        distillation.teacher(str(path), 0.5, encode_examples([*generate_stories(1, 1), *generate_stories(1, 1)]))
 
 
 def test_questions_that_are_not_trained_on_need_no_teacher(tmp_path: Path) -> None:
-    asked = [*stories(4, 1)]
+    asked = [*generate_stories(4, 1)]
     hopeless = replace(asked[2], document=(("Nobody", "came", "."),))
     predictions.write(tmp_path / "said.jsonl", [one_hot(one) for one in asked if one is not asked[2]])
     distillation.teacher(str(tmp_path / "said.jsonl"), 0.5, encode_examples([*asked[:2], hopeless, asked[3]]))

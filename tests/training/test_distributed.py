@@ -15,7 +15,7 @@ from asreader.training.distributed import Processes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.errors import InputError
 from asreader.evaluation import predictions
@@ -32,7 +32,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
     """A recipe with everything whose outcome does not depend on how many processes there are."""
     folder = tmp_path_factory.mktemp("data")
     for name, count, seed in (("train", QUESTIONS, 1), ("valid", 20, 2)):
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(count, seed))))
     plain = Config(
         data=DataSettings(train=str(folder / "train.jsonl"), valid=str(folder / "valid.jsonl"), anonymise=0.1),
         reader={"embedding": 16, "hidden": 12},

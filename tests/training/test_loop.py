@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
 from asreader.errors import InputError
@@ -28,7 +28,7 @@ from asreader.training import loop
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
     folder = tmp_path_factory.mktemp("data")
     for name, count, seed in (("train", 160, 1), ("valid", 40, 2)):
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(count, seed))))
     return Config(
         data=DataSettings(train=str(folder / "train.jsonl"), valid=str(folder / "valid.jsonl"), anonymise=0.1),
         reader={"name": "attention_sum", "embedding": 8, "hidden": 8},
@@ -263,7 +263,9 @@ def test_it_says_so_if_answers_are_unknown_in_validation_only(
         (tmp_path / name).write_text("".join(map(jsonl.format_example, examples)))
         return str(tmp_path / name)
 
-    known, others = (sorted({example.answer for example in stories(30, seed) if example.answer}) for seed in (1, 2))
+    known, others = (
+        sorted({example.answer for example in generate_stories(30, seed) if example.answer}) for seed in (1, 2)
+    )
     strangers = [f"{name}ius" for name in others]
     warned = []
     for valid in (known, strangers):

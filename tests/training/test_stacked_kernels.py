@@ -16,7 +16,7 @@ from asreader.training.stacked import Encoders, Lesson, Stack
 from torch import Tensor
 
 from asreader.batches.device import resident
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.store import encode_examples
 from asreader.data.vocabulary import build_vocabulary
 from asreader.readers.attention_sum import AttentionSum
@@ -32,7 +32,7 @@ DEVICE = torch.device("cuda" if GPU else "cpu")
 def found(way: ModuleType | None, lesson: Lesson, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, ...]:
     """Losses, gradients of the words' vectors and of all weights but the table."""
     torch.manual_seed(3)
-    store = encode_examples([*stories(7, 3)])
+    store = encode_examples([*generate_stories(7, 3)])
     words = build_vocabulary(store.count_words(), min_count=2, unknown=5)
     data = resident(store, words, device=DEVICE)
     numbers, sizes = np.array([[0, 1, 2, 3], [6, 5, 6, 6]]), torch.tensor([4, 2], device=DEVICE)

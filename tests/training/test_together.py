@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 
 from asreader.batches.device import Widths, resident
 from asreader.batches.host import Batcher
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.dataset import load_store
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
@@ -42,7 +42,7 @@ CLOSE = 1e-5
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
     folder = tmp_path_factory.mktemp("data")
     for name, count, seed in (("train", 44, 1), ("valid", 20, 2)):  # 44 questions: the last batch of 16 is short
-        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, stories(count, seed))))
+        (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(count, seed))))
     return Config(
         data=DataSettings(train=str(folder / "train.jsonl"), valid=str(folder / "valid.jsonl")),
         reader={"name": "attention_sum", "embedding": 6, "hidden": 5},
@@ -267,7 +267,7 @@ def test_unequal_readers_and_used_folders_are_refused(settings: Config, together
 def test_losses_and_gradients_are_those_of_the_network(precision: torch.dtype) -> None:
     """A CPU's own recurrence stays in float32 whatever the precision, so in bfloat16 the two only have to be near."""
     torch.manual_seed(3)
-    store = encode_examples([*stories(7, 3)])
+    store = encode_examples([*generate_stories(7, 3)])
     words = build_vocabulary(store.count_words(), min_count=2, unknown=5)
     data, batcher = resident(store, words, device=torch.device("cpu")), Batcher(store, words)
     numbers, sizes = np.array([[0, 1, 2, 3], [6, 5, 6, 6]]), [4, 2]

@@ -19,7 +19,7 @@ from rich.text import Text
 import asreader
 from asreader.attention import highlight
 from asreader.baselines import predict_answers
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.dataset import read_examples
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
@@ -48,7 +48,7 @@ def demo(out: Path) -> None:
     console.rule("1  stories with questions", align="left")
     train, valid = (write_stories(out / f"{name}.jsonl", count, seed) for name, count, seed in _PARTS)
     console.print(f"{TRAIN:,} stories to learn from, {VALID:,} others to be tested on: {train}, {valid}")
-    _show_example(console, next(iter(stories(1, SEED + 1))))
+    _show_example(console, next(iter(generate_stories(1, SEED + 1))))
 
     console.rule("2  training", align="left")
     chosen = settings(train, valid)
@@ -134,7 +134,7 @@ def settings(train: Path, valid: Path) -> Config:
 def write_stories(path: Path, count: int, seed: int) -> Path:
     """Generated stories as a JSONL file."""
     with atomic_files.atomic_write(path) as scratch, scratch.open("w", encoding="utf-8") as file:
-        for example in track_progress(stories(count, seed), f"writing {path.name}", count):
+        for example in track_progress(generate_stories(count, seed), f"writing {path.name}", count):
             file.write(jsonl.format_example(example))
     return path
 
@@ -148,8 +148,8 @@ def _scores(reader: Reader) -> RenderableType:
     """The reader beside the strongest rule that learns nothing, on three kinds of questions."""
     written = [example for _, example in read_examples(WRITTEN)]
     kinds = {
-        f"{VALID:,} new stories": list(stories(VALID, SEED + 1)),
-        "500 stories of unseen names": list(stories(500, SEED + 2, unseen=True)),
+        f"{VALID:,} new stories": list(generate_stories(VALID, SEED + 1)),
+        "500 stories of unseen names": list(generate_stories(500, SEED + 2, unseen=True)),
         f"{len(written)} questions on prose": written,
     }
     table = Table(box=None, pad_edge=False)
@@ -166,7 +166,7 @@ def _scores(reader: Reader) -> RenderableType:
 def _right_and_wrong(reader: Reader) -> list[tuple[Example, Answer]]:
     """The first validation story that was answered right, and the first that was not."""
     found: dict[bool, tuple[Example, Answer]] = {}
-    for example in stories(VALID, SEED + 1):
+    for example in generate_stories(VALID, SEED + 1):
         answer = reader.answer(" ".join(example.words), " ".join(example.question), example.candidates)
         found.setdefault(answer.answer == example.answer, (example, answer))
         if len(found) == 2:

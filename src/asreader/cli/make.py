@@ -11,7 +11,7 @@ import typer
 from asreader.cli.options import AsJson, Kind, Only, print_json
 
 if TYPE_CHECKING:
-    from asreader.cloze.making import Summary
+    from asreader.cloze.making_job import MakingSummary
 
 SHOWN = 5
 """Notes on single books that are shown to a person."""
@@ -58,13 +58,13 @@ def books(
     as_json: AsJson = False,
 ) -> None:
     """Cloze questions from any books, as in the Children's Book Test."""
-    from asreader.cloze.books.book_maker import Maker, make_books
-    from asreader.cloze.books.window_questions import Recipe
-    from asreader.cloze.making import Job
+    from asreader.cloze.books.book_maker import BookMaker, make_books
+    from asreader.cloze.books.window_questions import QuestionRecipe
+    from asreader.cloze.making_job import MakingJob
 
     kind = format or (Kind.jsonl if out.suffix == ".jsonl" else Kind.cbt)
-    maker = Maker(Recipe(type.value, seed, keep), tagger, kind.value, headings.value)
-    summary = make_books(paths, Job(out, executor, workers, skip_bad), maker, only, exclude, without)
+    maker = BookMaker(QuestionRecipe(type.value, seed, keep), tagger, kind.value, headings.value)
+    summary = make_books(paths, MakingJob(out, executor, workers, skip_bad), maker, only, exclude, without)
     _show_summary(summary, out, as_json, "books")
 
 
@@ -80,11 +80,11 @@ def news(
     as_json: AsJson = False,
 ) -> None:
     """Cloze questions from news articles and their highlights, as in CNN/Daily Mail: entities become @entityN."""
-    from asreader.cloze.making import Job
-    from asreader.cloze.news.news_maker import Maker, make_news
+    from asreader.cloze.making_job import MakingJob
+    from asreader.cloze.news.news_maker import NewsMaker, make_news
 
-    maker = Maker(seed, lowercase, as_files=out.suffix != ".jsonl")
-    summary = make_news(paths, Job(out, executor, workers, skip_bad), maker, only)
+    maker = NewsMaker(seed, lowercase, as_files=out.suffix != ".jsonl")
+    summary = make_news(paths, MakingJob(out, executor, workers, skip_bad), maker, only)
     if as_json:
         print_json(summary.as_json())
         return
@@ -96,7 +96,7 @@ def news(
     )
 
 
-def _show_summary(summary: Summary, out: Path, as_json: bool, what: str) -> None:
+def _show_summary(summary: MakingSummary, out: Path, as_json: bool, what: str) -> None:
     from asreader.system import progress
 
     more = len(summary.notes) - SHOWN

@@ -1,7 +1,7 @@
-"""questions, piece by piece -> one file or folder, which appears only when all is there; a stopped job goes on.
+"""questions, piece by piece -> one file or folder, which appears only when it is complete; a stopped job resumes.
 
-Until then everything lies in `OUT.unfinished`: the questions so far, and a journal with one line for each finished
-piece. A kill between the two costs one piece: what the journal does not know is cut off.
+Until then the folder `OUT.unfinished` holds the questions so far and a journal with one line per finished piece.
+Questions that are not in the journal are cut off on resume, so a kill costs at most one piece.
 """
 
 from __future__ import annotations
@@ -19,62 +19,64 @@ from asreader.system import atomic_files
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What became of one piece of work: a book, or some articles of a file."""
+class PieceResult:
+    """The result of one piece of work, such as a book or a group of articles. Its fields are written to the journal."""
 
     name: str
     size: int
     questions: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     bad: str = ""
-    """Why nothing could be made of it, as one line; "" if all is well."""
+    """The error, in one line, if the piece could not be read; otherwise empty."""
     note: str = ""
     weight: int = 0
-    """How much the note matters beside those of other pieces."""
+    """The importance of the note; notes with greater weights are shown first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """What is written for one piece: text at the end of the file, or files of a folder."""
+class PieceOutput:
+    """What is written for one piece: text to append to the output file, or (name, text) files for the output folder."""
 
     text: str = ""
     files: tuple[tuple[str, str], ...] = ()
 
 
-class Unfinished:
-    """The growing output. `finished` holds the pieces that an earlier, stopped job had done with the same settings."""
+class OutputCheckpoint:
+    """The unfinished output. `finished` holds the pieces that an earlier job with the same settings has done."""
 
     def __init__(self, out: Path, settings: Mapping[str, Any], as_folder: bool = False) -> None:
         if out.is_dir() and (not as_folder or any(out.iterdir())):
             raise InputError(f"{out}: exists already; remove it or choose another --out")
-        self.out, self.settings = out, dict(settings) | {"folder": as_folder}
+        self.out = out
+        self.settings = dict(settings) | {"folder": as_folder}
         self.folder = out.with_name(out.name + ".unfinished")
-        self.questions, self.journal = self.folder / "questions", self.folder / "journal.jsonl"
+        self.questions = self.folder / "questions"
+        self.journal = self.folder / "journal.jsonl"
         self.finished = tuple(self._read_journal())
         if not self.finished:
-            self._begin(as_folder)
+            self._create_files(as_folder)
 
-    def _read_journal(self) -> Iterator[Made]:
-        """The pieces done so far, if the journal is of the same job; a torn last line is not counted."""
+    def _read_journal(self) -> Iterator[PieceResult]:
+        """The finished pieces, if the journal belongs to the same job; an incomplete last line is ignored."""
         if not self.journal.is_file() or not self.questions.exists():
             return
         with self.journal.open(encoding="utf-8") as lines:
-            if _row(next(lines, "")) != self.settings:
+            if _parse_row(next(lines, "")) != self.settings:
                 return
-            for row in map(_row, lines):
+            for row in map(_parse_row, lines):
                 if row is None:
                     return
-                yield Made(**row["made"])
+                yield PieceResult(**row["made"])
 
-    def _begin(self, as_folder: bool) -> None:
+    def _create_files(self, as_folder: bool) -> None:
         with atomic_files.disk_errors_as_input_errors(self.folder):
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True)
             self.questions.mkdir() if as_folder else self.questions.touch()
             self.journal.write_text(json.dumps(self.settings) + "\n", encoding="utf-8")
 
-    def keep(self, count: int) -> None:
-        """Go on behind the first `count` finished pieces; what lies behind them is cut off."""
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` finished pieces and cut off everything after them."""
         with atomic_files.disk_errors_as_input_errors(self.folder):
             lines = self.journal.read_text(encoding="utf-8").splitlines(keepends=True)[: count + 1]
             end = json.loads(lines[-1])["end"] if count else 0
@@ -84,30 +86,30 @@ class Unfinished:
             atomic_files.write_text(self.journal, "".join(lines))
         self.finished = self.finished[:count]
 
-    def write(self, results: Iterable[tuple[Made, Output]]) -> Iterator[Made]:
-        """Add the results in order; each is on disk before it is yielded."""
+    def append_results(self, results: Iterable[tuple[PieceResult, PieceOutput]]) -> Iterator[PieceResult]:
+        """Append the results in order; each is on disk before it is yielded."""
         with (
             atomic_files.disk_errors_as_input_errors(self.out),
             self.journal.open("a", encoding="utf-8") as journal,
-            self._end() as file,
+            self._open_output() as file,
         ):
-            for made, output in results:
+            for result, output in results:
                 for name, text in output.files:
                     (self.questions / name).write_text(text, encoding="utf-8", newline="\n")
                 if file is not None:
                     file.write(output.text.encode())
                     file.flush()
-                row = {"made": asdict(made), "end": file.tell() if file is not None else 0}
+                row = {"made": asdict(result), "end": file.tell() if file is not None else 0}
                 journal.write(json.dumps(row, ensure_ascii=False) + "\n")
                 journal.flush()
-                yield made
+                yield result
 
-    def _end(self) -> AbstractContextManager[BinaryIO | None]:
-        """The file to add to, or None where the output is a folder."""
+    def _open_output(self) -> AbstractContextManager[BinaryIO | None]:
+        """The file to append to, or None if the output is a folder."""
         return self.questions.open("ab") if self.questions.is_file() else nullcontext()
 
-    def finish(self) -> None:
-        """The questions take their place; nothing else is left."""
+    def publish(self) -> None:
+        """Move the questions to `out` and delete the checkpoint."""
         with atomic_files.disk_errors_as_input_errors(self.out):
             for path in [self.questions, *self.questions.glob("*")]:
                 atomic_files.fsync_path(path)
@@ -115,12 +117,12 @@ class Unfinished:
             atomic_files.fsync_path(self.out.parent)
             shutil.rmtree(self.folder)
 
-    def discard(self) -> None:
-        """Leave nothing behind."""
+    def delete(self) -> None:
+        """Delete the checkpoint with its questions."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _row(line: str) -> dict[str, Any] | None:
+def _parse_row(line: str) -> dict[str, Any] | None:
     try:
         row = json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Books in every shape -> questions: names, workers, archives, leaks, mistakes."""
+"""Books in files, folders and archives -> questions: names, workers, leaks, mistakes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from asreader.cloze.books.book_maker import Maker, make_books, texts
-from asreader.cloze.books.window_questions import Recipe
-from asreader.cloze.making import Job, Summary
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.books.book_maker import BookMaker, find_books, make_books
+from asreader.cloze.books.window_questions import QuestionRecipe
+from asreader.cloze.making_job import MakingJob, MakingSummary
+from asreader.cloze.stories.generator import generate_stories
 from asreader.data.dataset import read_examples
 from asreader.data.example import Example
 from asreader.errors import InputError
 
-MAKER = Maker(Recipe("cn"), "lexical", "cbt")
+MAKER = BookMaker(QuestionRecipe("cn"), "lexical", "cbt")
 
 
 def sentences(seed: int) -> list[str]:
-    """A book of 60 small stories, one sentence a line, its words apart; nobody speaks in it."""
-    return [" ".join(words) for story in stories(60, seed) for words in story.document if "``" not in words]
+    """A book of 60 small stories, one sentence a line, its words apart; without direct speech."""
+    return [" ".join(words) for story in generate_stories(60, seed) for words in story.document if "``" not in words]
 
 
 def prose(seed: int) -> str:
@@ -39,9 +39,11 @@ def library(tmp_path: Path) -> Path:
     return folder
 
 
-def made(path: Path | list[Path], out: Path, maker: Maker = MAKER, **how: object) -> Summary:
+def made(path: Path | list[Path], out: Path, maker: BookMaker = MAKER, **how: object) -> MakingSummary:
     keep = {name: how.pop(name) for name in ("only", "exclude", "without") if name in how}
-    return make_books(path if isinstance(path, list) else [path], Job(out, **({"workers": 1} | how)), maker, **keep)  # type: ignore[arg-type]
+    return make_books(
+        path if isinstance(path, list) else [path], MakingJob(out, **({"workers": 1} | how)), maker, **keep
+    )  # type: ignore[arg-type]
 
 
 def questions(path: Path) -> list[Example]:
@@ -55,7 +57,7 @@ def test_a_folder_an_archive_and_one_tokenised_file_give_the_same_questions(libr
     tokenised = "".join(f"_BOOK_TITLE_ : book{seed}.txt.out\n" + "\n".join(sentences(seed)) + "\n" for seed in range(3))
     (tmp_path / "one.txt").write_text(tokenised)
     first, second, third = (tmp_path / f"{name}.jsonl" for name in "abc")
-    maker = Maker(Recipe("cn"), "lexical", "jsonl")
+    maker = BookMaker(QuestionRecipe("cn"), "lexical", "jsonl")
     made(library, first, maker)
     made(tmp_path / "library.tar.xz", second, maker)
     made(tmp_path / "one.txt", third, maker)
@@ -71,7 +73,7 @@ def test_workers_change_nothing(library: Path, tmp_path: Path, how: dict[str, ob
 
 
 def test_a_book_does_not_change_what_is_made_of_another(library: Path, tmp_path: Path) -> None:
-    maker = Maker(Recipe("cn"), "lexical", "jsonl")
+    maker = BookMaker(QuestionRecipe("cn"), "lexical", "jsonl")
     made(library, tmp_path / "all.jsonl", maker)
     made([library / "book2.txt", library / "book0.txt"], tmp_path / "two.jsonl", maker)
     together = questions(tmp_path / "all.jsonl")
@@ -83,16 +85,16 @@ def test_a_book_does_not_change_what_is_made_of_another(library: Path, tmp_path:
 
 def test_another_seed_draws_other_candidates_for_the_same_questions(library: Path, tmp_path: Path) -> None:
     made(library, tmp_path / "0.txt")
-    made(library, tmp_path / "1.txt", Maker(Recipe("cn", seed=1), "lexical", "cbt"))
+    made(library, tmp_path / "1.txt", BookMaker(QuestionRecipe("cn", seed=1), "lexical", "cbt"))
     first, second = questions(tmp_path / "0.txt"), questions(tmp_path / "1.txt")
     assert [example.question for example in first] == [example.question for example in second]
     assert [example.candidates for example in first] != [example.candidates for example in second]
 
 
-def test_two_books_of_one_name_are_kept_apart(library: Path, tmp_path: Path) -> None:
-    names = [text.name for text in texts([library, library / "book1.txt"])]
+def test_two_books_with_the_same_name_get_unique_names(library: Path, tmp_path: Path) -> None:
+    names = [text.name for text in find_books([library, library / "book1.txt"])]
     assert names == ["book0", "book1", "book2", "book1~2"]
-    made([library, library / "book1.txt"], tmp_path / "out.jsonl", Maker(Recipe("cn"), "lexical", "jsonl"))
+    made([library, library / "book1.txt"], tmp_path / "out.jsonl", BookMaker(QuestionRecipe("cn"), "lexical", "jsonl"))
     ids = [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert len(set(ids)) == len(ids)
 
@@ -132,7 +134,7 @@ def test_a_bad_book_is_named_and_can_be_left_out(library: Path, tmp_path: Path, 
     good, out = tmp_path / "good.txt", tmp_path / "out.txt"
     made(library, good)
     (library / "book1x.txt").write_bytes(content)
-    with pytest.raises(InputError, match=r"book1x.txt[^\n]*--skip-bad leaves it out$") as error:
+    with pytest.raises(InputError, match=r"book1x.txt[^\n]*or skip it with --skip-bad$") as error:
         made(library, out)
     assert reason in str(error.value)
     summary = made(library, out, skip_bad=True)
@@ -142,7 +144,7 @@ def test_a_bad_book_is_named_and_can_be_left_out(library: Path, tmp_path: Path, 
 
 def test_books_left_out_by_name_are_as_if_not_there(library: Path, tmp_path: Path) -> None:
     out, expected = tmp_path / "out.jsonl", tmp_path / "expected.jsonl"
-    maker = Maker(Recipe("cn"), "lexical", "jsonl")
+    maker = BookMaker(QuestionRecipe("cn"), "lexical", "jsonl")
     assert made(library, out, maker, without=["book[02]", "no such book"]).pieces == 1
     made(library / "book1.txt", expected, maker)
     assert out.read_bytes() == expected.read_bytes()
@@ -174,7 +176,7 @@ def test_chinese_goes_through_the_same_maker(tmp_path: Path) -> None:
     journeys = zip(places * 4, places[5:] + places * 4, strict=False)
     text = "".join(f"老师从{here}坐火车去{there}看朋友。" for here, there in journeys)
     (tmp_path / "book.txt").write_text(text)
-    made(tmp_path / "book.txt", tmp_path / "out.txt", Maker(Recipe("ne"), "jieba", "cbt"))
+    made(tmp_path / "book.txt", tmp_path / "out.txt", BookMaker(QuestionRecipe("ne"), "jieba", "cbt"))
     found = questions(tmp_path / "out.txt")
     assert len(found) > 20
     assert all(example.answer in places and set(example.candidates) <= set(places) for example in found)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.cloze.books import cleaning
-from asreader.cloze.books.cleaning import Book, books, is_tokenised, running_text
+from asreader.cloze.books.cleaning import Book, clean_text, is_tokenised, read_books
 from asreader.data.discovery import find_files
 from asreader.data.source_file import SourceFile, make_source_file
 from asreader.errors import InputError
@@ -33,7 +33,7 @@ def member(folder: Path, text: str | bytes, name: str = "heron.txt") -> SourceFi
 
 
 def cleaned(text: str, headings: cleaning.Headings = "drop") -> list[str]:
-    return [line for line in running_text(text, "heron.txt", headings).split("\n") if line]
+    return [line for line in clean_text(text, "heron.txt", headings).split("\n") if line]
 
 
 STORY = f"CHAPTER I\n\nTHE POND\n\n{PROSE}\n\n{MORE}\n"
@@ -71,7 +71,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_frames_go_and_the_text_stays(frame: str) -> None:
+def test_front_and_back_matter_is_removed(frame: str) -> None:
     text = FRAMES[frame]
     if "the end" in frame or "notes" in frame:
         text = text.replace(PROSE, "\n\n".join([PROSE] * 6))
@@ -95,8 +95,8 @@ MARKS = {
 
 
 @pytest.mark.parametrize("text", MARKS)
-def test_marks_go_and_the_words_stay(text: str) -> None:
-    assert running_text(f"{PROSE}\n\n{text}", "heron.txt") == f"{LINES[0]}\n{MARKS[text]}"
+def test_markup_is_removed(text: str) -> None:
+    assert clean_text(f"{PROSE}\n\n{text}", "heron.txt") == f"{LINES[0]}\n{MARKS[text]}"
 
 
 HEADS = [
@@ -123,12 +123,12 @@ TEXT = [
 @pytest.mark.parametrize("head", HEADS)
 def test_headings_are_dropped_or_kept_with_the_sentence_below(head: str) -> None:
     text = f"{PROSE}\n\n\n{head}\n\n{MORE}"
-    assert running_text(text, "heron.txt") == f"{LINES[0]}\n\n{LINES[1]}"
-    assert running_text(text, "heron.txt", "keep") == f"{LINES[0]}\n{head}\n{LINES[1]}"
+    assert clean_text(text, "heron.txt") == f"{LINES[0]}\n\n{LINES[1]}"
+    assert clean_text(text, "heron.txt", "keep") == f"{LINES[0]}\n{head}\n{LINES[1]}"
 
 
 @pytest.mark.parametrize("text", TEXT)
-def test_what_is_no_heading_stays(text: str) -> None:
+def test_text_that_is_not_a_heading_stays(text: str) -> None:
     assert cleaned(f"{PROSE}\n\n{text}\n\n{MORE}") == [LINES[0], text, LINES[1]]
 
 
@@ -147,11 +147,11 @@ def test_chinese_books() -> None:
     text = (
         f"鹭的故事\n\n目录\n\n第一章 池塘\n\n第二章 磨坊\n\n\n第一章 池塘\n\n{prose[:30]}\n{prose[30:]}\n\n他睡着了。\n"
     )
-    assert running_text(text, "heron.txt") == f"{prose}\n他睡着了。"
+    assert clean_text(text, "heron.txt") == f"{prose}\n他睡着了。"
 
 
 def test_a_raw_file_is_one_book_of_sentences(tmp_path: Path) -> None:
-    (book,) = books(member(tmp_path, "\ufeff" + STORY))
+    (book,) = read_books(member(tmp_path, "\ufeff" + STORY))
     assert book.name == "heron"
     assert [sentence[-1] for sentence in book.sentences] == [".", ".", "''", ".", "."]
     assert book.sentences[1] == tuple("The miller laughed when he heard of it .".split())
@@ -160,16 +160,16 @@ def test_a_raw_file_is_one_book_of_sentences(tmp_path: Path) -> None:
 def test_paragraphs_flow_together_and_headings_part_them(tmp_path: Path) -> None:
     text = f'{PROSE}\n\nThen he said:\n\n"Come!"\n\n\nCHAPTER II\n\n{MORE}\n\nTHE MILL\n\nHe slept.'
     said = ("Then", "he", "said", ":", "``", "Come", "!", "''")
-    (dropped,) = books(member(tmp_path, text))
+    (dropped,) = read_books(member(tmp_path, text))
     assert dropped.sentences[1] == said
     assert dropped.sentences[-1] == ("He", "slept", ".")
-    (kept,) = books(member(tmp_path, text), "keep")
+    (kept,) = read_books(member(tmp_path, text), "keep")
     assert kept.sentences[-1] == ("THE", "MILL", "He", "slept", ".")
     assert kept.sentences[2][:4] == ("CHAPTER", "II", "The", "miller")
 
 
 def test_a_short_text_is_a_book_too(tmp_path: Path) -> None:
-    assert next(books(member(tmp_path, "He slept. She woke."))).sentences == (
+    assert next(read_books(member(tmp_path, "He slept. She woke."))).sentences == (
         ("He", "slept", "."),
         ("She", "woke", "."),
     )
@@ -180,8 +180,8 @@ TOKENISED = (
 )
 
 
-def test_tokenised_books_pass_untouched(tmp_path: Path) -> None:
-    assert list(books(member(tmp_path, TOKENISED))) == [
+def test_tokenised_books_are_unchanged(tmp_path: Path) -> None:
+    assert list(read_books(member(tmp_path, TOKENISED))) == [
         Book("The_Heron.txt.out", (("He", "``", "slept", "''", "."), tuple("She wo n't , CHAPTER I .".split()))),
         Book("Frog", (("A", "frog", "!"),)),
     ]
@@ -189,11 +189,11 @@ def test_tokenised_books_pass_untouched(tmp_path: Path) -> None:
 
 def test_tokenised_text_without_a_title_has_the_name_of_its_file(tmp_path: Path) -> None:
     lines = ["He `` slept '' .", "She wo n't go , said he .", "THE MILL", "1. 1. , a .b", "Oh !"] * 10
-    (book,) = books(member(tmp_path, "\n".join(line for line in lines if line != "1. 1. , a .b")))
+    (book,) = read_books(member(tmp_path, "\n".join(line for line in lines if line != "1. 1. , a .b")))
     assert (book.name, len(book.sentences)) == ("heron", 40)
 
 
-def test_what_is_tokenised_is_told_from_what_is_not() -> None:
+def test_tokenised_text_is_detected() -> None:
     assert is_tokenised("小 猫 睡 了 。\n“ 好 ！ ” 他 说 。\n狐狸 笑 了 。\n")
     for raw in ("", STORY, "He slept.\nShe woke.\n", "THE MILL\nBY NOBODY\n\nA TALE\n", "小猫睡了。\n狐狸笑了。\n"):
         assert not is_tokenised(raw)
@@ -208,7 +208,7 @@ def test_tokenised_books_are_read_one_at_a_time() -> None:
             read += 1
             yield f"{cleaning.BOOK_TITLE} : {number}" if number % 10 == 0 else "A frog ."
 
-    names = [name for name, _ in itertools.islice(cleaning.tokenised_books(lines()), 3)]
+    names = [name for name, _ in itertools.islice(cleaning.split_tokenised_books(lines()), 3)]
     assert names == ["0", "10", "20"]
     assert read == 31
 
@@ -228,19 +228,23 @@ MISTAKES = {
 def test_mistakes_are_one_line_that_names_the_file(mistake: str, tmp_path: Path) -> None:
     content, reason = MISTAKES[mistake]
     with pytest.raises(InputError) as caught:
-        list(books(member(tmp_path, content)))
+        list(read_books(member(tmp_path, content)))
     assert str(caught.value).startswith(str(tmp_path / "heron.txt")) and "\n" not in str(caught.value)
     assert reason in str(caught.value)
 
 
 def test_a_long_line_of_sentences_is_read(tmp_path: Path) -> None:
-    assert len(next(books(member(tmp_path, "He slept. " * 120_000))).sentences) == 120_000
+    assert len(next(read_books(member(tmp_path, "He slept. " * 120_000))).sentences) == 120_000
 
 
 def test_members_of_a_folder_are_books(tmp_path: Path) -> None:
     member(tmp_path, STORY, "a.txt")
     member(tmp_path, TOKENISED, "b.txt")
-    assert [book.name for found in find_files(tmp_path) for book in books(found)] == ["a", "The_Heron.txt.out", "Frog"]
+    assert [book.name for found in find_files(tmp_path) for book in read_books(found)] == [
+        "a",
+        "The_Heron.txt.out",
+        "Frog",
+    ]
 
 
 paragraph = st.lists(
@@ -255,14 +259,14 @@ def test_no_paragraph_of_prose_is_lost(paragraphs: list[str]) -> None:
 
 @given(st.lists(paragraph, min_size=1, max_size=12))
 def test_cleaning_again_changes_nothing(paragraphs: list[str]) -> None:
-    once = running_text("\n\n".join([STORY, *paragraphs]), "heron.txt")
-    assert running_text(once.replace("\n", "\n\n"), "heron.txt") == once.replace("\n\n", "\n")
+    once = clean_text("\n\n".join([STORY, *paragraphs]), "heron.txt")
+    assert clean_text(once.replace("\n", "\n\n"), "heron.txt") == once.replace("\n\n", "\n")
 
 
 @given(st.text(alphabet="aB .!?\n_*[]{}\"'1I\r", max_size=200))
 def test_any_text_is_cleaned_or_refused(text: str) -> None:
     try:
-        running = running_text(text, "heron.txt")
+        running = clean_text(text, "heron.txt")
     except InputError as error:
         assert str(error).startswith("heron.txt: ")
     else:
@@ -274,5 +278,5 @@ def test_any_text_is_cleaned_or_refused(text: str) -> None:
 )
 def test_no_text_takes_long(unit: str) -> None:
     start = time.process_time()
-    running_text(f"{PROSE}\n\n" + unit * 20_000 + f"\n\n{PROSE}", "heron.txt")
+    clean_text(f"{PROSE}\n\n" + unit * 20_000 + f"\n\n{PROSE}", "heron.txt")
     assert time.process_time() - start < 2

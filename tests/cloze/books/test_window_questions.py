@@ -1,4 +1,4 @@
-"""Questions from a classified book, compared with the procedure written down slowly."""
+"""Questions from a classified book, compared with a slow implementation of the procedure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.cloze.books.window_questions import KINDS, Recipe, questions, windows
-from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, Classes
+from asreader.cloze.books.window_questions import WORD_CLASSES, QuestionRecipe, count_windows, make_window_questions
+from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, WordClasses
 from asreader.data.example import GAP, Sentence, find_problem
 
-VOCABULARY = [f"{kind or 'x'}{number}" for kind in (*KINDS, OTHER) for number in range(12)]
+VOCABULARY = [f"{kind or 'x'}{number}" for kind in (*WORD_CLASSES, OTHER) for number in range(12)]
 
 
 @st.composite
-def books(draw: st.DrawFn) -> tuple[list[Sentence], list[Classes]]:
-    """Random sentences whose words carry their class in their name."""
+def books(draw: st.DrawFn) -> tuple[list[Sentence], list[WordClasses]]:
+    """Random sentences; the first letters of a word are its class."""
     random = Random(draw(st.integers(0, 10_000)))
     share = draw(st.sampled_from([5, 12, 60]))
     vocabulary = random.sample(VOCABULARY, share)
@@ -26,7 +26,7 @@ def books(draw: st.DrawFn) -> tuple[list[Sentence], list[Classes]]:
     return book, [tuple(word.rstrip("0123456789").replace("x", "") for word in sentence) for sentence in book]
 
 
-def possible(book: list[Sentence], classes: list[Classes], kind: str) -> list[str]:
+def possible(book: list[Sentence], classes: list[WordClasses], kind: str) -> list[str]:
     """Ids of all questions that the procedure allows, found the slow way."""
     found = []
     for last in range(20, len(book)):
@@ -38,16 +38,18 @@ def possible(book: list[Sentence], classes: list[Classes], kind: str) -> list[st
     return found
 
 
-@given(books(), st.sampled_from(KINDS))
-def test_every_possible_question_is_made_and_no_other(book: tuple[list[Sentence], list[Classes]], kind: str) -> None:
-    made = list(questions("b", *book, Recipe(kind)))
+@given(books(), st.sampled_from(WORD_CLASSES))
+def test_every_possible_question_is_made_and_no_other(
+    book: tuple[list[Sentence], list[WordClasses]], kind: str
+) -> None:
+    made = list(make_window_questions("b", *book, QuestionRecipe(kind)))
     assert [example.id for example in made] == possible(*book, kind)
 
 
-@given(books(), st.sampled_from(KINDS), st.integers(0, 3))
-def test_a_question_is_whole(book: tuple[list[Sentence], list[Classes]], kind: str, seed: int) -> None:
+@given(books(), st.sampled_from(WORD_CLASSES), st.integers(0, 3))
+def test_a_question_is_complete_and_valid(book: tuple[list[Sentence], list[WordClasses]], kind: str, seed: int) -> None:
     sentences, classes = book
-    for example in questions("b", sentences, classes, Recipe(kind, seed)):
+    for example in make_window_questions("b", sentences, classes, QuestionRecipe(kind, seed)):
         last, place = (int(part) - 1 for part in example.id.split(":")[1:])
         assert find_problem(example) is None
         assert example.document == tuple(sentences[last - 20 : last])
@@ -58,8 +60,10 @@ def test_a_question_is_whole(book: tuple[list[Sentence], list[Classes]], kind: s
 
 
 @given(books())
-def test_rivals_are_of_the_same_class_first_and_then_common_nouns(book: tuple[list[Sentence], list[Classes]]) -> None:
-    for example in questions("b", *book, Recipe(NAMED)):
+def test_candidates_are_of_the_same_class_first_and_then_common_nouns(
+    book: tuple[list[Sentence], list[WordClasses]],
+) -> None:
+    for example in make_window_questions("b", *book, QuestionRecipe(NAMED)):
         kinds = Counter(word.rstrip("0123456789") for word in example.candidates)
         there = Counter(word.rstrip("0123456789") for word in set(example.words))
         assert kinds[NAMED] == min(10, there[NAMED])
@@ -67,30 +71,30 @@ def test_rivals_are_of_the_same_class_first_and_then_common_nouns(book: tuple[li
 
 
 @given(books(), st.integers(0, 5))
-def test_a_seed_decides_and_nothing_else(book: tuple[list[Sentence], list[Classes]], seed: int) -> None:
-    recipe = Recipe(PREPOSITION, seed)
-    assert list(questions("b", *book, recipe)) == list(questions("b", *book, recipe))
+def test_questions_are_deterministic(book: tuple[list[Sentence], list[WordClasses]], seed: int) -> None:
+    recipe = QuestionRecipe(PREPOSITION, seed)
+    assert list(make_window_questions("b", *book, recipe)) == list(make_window_questions("b", *book, recipe))
 
 
-@given(books(), st.sampled_from(KINDS))
-def test_keeping_a_share_drops_questions_and_changes_none(
-    book: tuple[list[Sentence], list[Classes]], kind: str
+@given(books(), st.sampled_from(WORD_CLASSES))
+def test_keeping_a_fraction_drops_questions_and_changes_none(
+    book: tuple[list[Sentence], list[WordClasses]], kind: str
 ) -> None:
-    everything = list(questions("b", *book, Recipe(kind)))
-    half = list(questions("b", *book, Recipe(kind, keep=0.5)))
+    everything = list(make_window_questions("b", *book, QuestionRecipe(kind)))
+    half = list(make_window_questions("b", *book, QuestionRecipe(kind, keep=0.5)))
     assert [example for example in everything if example in half] == half
-    assert not list(questions("b", *book, Recipe(kind, keep=0)))
+    assert not list(make_window_questions("b", *book, QuestionRecipe(kind, keep=0)))
 
 
 @given(books(), st.frozensets(st.integers(0, 44), max_size=4))
 def test_no_window_touches_a_banned_sentence(
-    book: tuple[list[Sentence], list[Classes]], banned: frozenset[int]
+    book: tuple[list[Sentence], list[WordClasses]], banned: frozenset[int]
 ) -> None:
-    made = {example.id for example in questions("b", *book, Recipe(), banned)}
-    for example in questions("b", *book, Recipe()):
+    made = {example.id for example in make_window_questions("b", *book, QuestionRecipe(), banned)}
+    for example in make_window_questions("b", *book, QuestionRecipe()):
         last = int(example.id.split(":")[1]) - 1
         assert (example.id in made) == banned.isdisjoint(range(last - 20, last + 1))
 
 
 def test_windows() -> None:
-    assert [windows(count) for count in (0, 20, 21, 100)] == [0, 0, 1, 80]
+    assert [count_windows(count) for count in (0, 20, 21, 100)] == [0, 0, 1, 80]

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.cloze.news.article_questions import (
-    Question,
-    body,
-    file_name,
-    highlight_entities,
-    jsonl_line,
-    named,
-    question_file,
-    questions,
+    NewsQuestion,
+    find_highlight_entities,
+    format_jsonl_line,
+    format_question_file,
+    make_article_questions,
+    question_file_name,
+    restore_names,
+    strip_boilerplate,
 )
 from asreader.cloze.news.articles import Article
 from asreader.data.dataset import read_examples
@@ -35,17 +35,17 @@ ARTICLE = Article(
 )
 
 
-def made(article: Article = ARTICLE, seed: int = 0, lowercase: bool = False) -> list[Question]:
-    return list(questions(article, seed, lowercase))
+def made(article: Article = ARTICLE, seed: int = 0, lowercase: bool = False) -> list[NewsQuestion]:
+    return list(make_article_questions(article, seed, lowercase))
 
 
-def by_answer(found: list[Question]) -> dict[str, Question]:
+def by_answer(found: list[NewsQuestion]) -> dict[str, NewsQuestion]:
     return {f"{question.example.id} {question.names[question.example.answer or '']}": question for question in found}
 
 
 def test_one_question_for_each_entity_that_highlight_and_article_share() -> None:
     asked = {
-        answer: " ".join(named(question.example.question, question.names))
+        answer: " ".join(restore_names(question.example.question, question.names))
         for answer, question in by_answer(made()).items()
     }
     assert asked == {
@@ -69,12 +69,12 @@ def test_every_mention_is_anonymous_and_candidates_are_the_documents_entities() 
 def test_an_entity_of_the_highlight_alone_is_anonymous_but_no_candidate() -> None:
     article = Article("x", TEXT, ("Wilma Strand says Brankov deserved the prize",))
     (question,) = made(article)
-    stranger = next(label for label, name in question.names.items() if name == "Wilma Strand")
-    assert stranger in question.example.question and stranger not in question.example.candidates
-    assert highlight_entities(article) == {"Wilma Strand": False, "Tilda Brankov": True}
+    label = next(label for label, name in question.names.items() if name == "Wilma Strand")
+    assert label in question.example.question and label not in question.example.candidates
+    assert find_highlight_entities(article) == {"Wilma Strand": False, "Tilda Brankov": True}
 
 
-def test_an_answer_named_twice_is_hidden_twice() -> None:
+def test_an_answer_mentioned_twice_gives_two_gaps() -> None:
     (question,) = made(Article("x", TEXT, ("Brankov says that Tilda Brankov sleeps well",)))
     assert question.example.question.count(GAP) == 2
 
@@ -83,7 +83,7 @@ def test_a_highlight_of_names_alone_asks_nothing() -> None:
     assert not made(Article("x", TEXT, ("Tilda Brankov , Otto Dresch , Vienna now",)))
 
 
-def test_what_the_text_says_of_gaps_and_entities_is_no_mark() -> None:
+def test_gap_and_entity_marks_of_the_text_are_removed() -> None:
     strange = "Look at @entity3 and @placeholder and XXXXX and ____ here. " + TEXT
     for question in made(Article("x", strange, ("Brankov wins the prize @entity3 for bridges @placeholder",))):
         assert question.example.question.count(GAP) == 1
@@ -113,7 +113,7 @@ def test_what_the_text_says_of_gaps_and_entities_is_no_mark() -> None:
     ],
 )
 def test_boilerplate_at_the_head_is_left_out(text: str, wanted: str) -> None:
-    assert body(text).strip() == wanted
+    assert strip_boilerplate(text).strip() == wanted
 
 
 def test_credits_are_left_out() -> None:
@@ -150,19 +150,23 @@ def stories(draw: st.DrawFn) -> Article:
 @given(stories(), st.integers(0, 5))
 def test_putting_the_names_back_gives_one_text_for_all_questions(article: Article, seed: int) -> None:
     found = made(article, seed)
-    assert len({named(question.example.words, question.names) for question in found}) <= 1
+    assert len({restore_names(question.example.words, question.names) for question in found}) <= 1
     for question in found:
         example = question.example
         assert example.answer in example.words and GAP in example.question
         assert example.answer not in example.question
-        shown = " ".join(named(example.words, question.names))
+        shown = " ".join(restore_names(example.words, question.names))
         assert shown == " ".join(shown.split()) and "@entity" not in shown
 
 
 @given(st.lists(stories(), min_size=1, max_size=4, unique_by=lambda article: article.id), st.integers(0, 5))
 def test_order_of_the_articles_changes_nothing(articles: list[Article], seed: int) -> None:
     def everything(order: list[Article]) -> dict[str, str]:
-        return {question.example.id: jsonl_line(question) for article in order for question in questions(article, seed)}
+        return {
+            question.example.id: format_jsonl_line(question)
+            for article in order
+            for question in make_article_questions(article, seed)
+        }
 
     assert everything(articles) == everything(random.Random(seed).sample(articles, len(articles)))
 
@@ -170,13 +174,13 @@ def test_order_of_the_articles_changes_nothing(articles: list[Article], seed: in
 @given(stories())
 def test_another_seed_only_renames_entities(article: Article) -> None:
     for one, other in zip(made(article, 1), made(article, 2), strict=True):
-        assert named(one.example.words, one.names) == named(other.example.words, other.names)
-        assert named(one.example.question, one.names) == named(other.example.question, other.names)
-        assert named(one.example.candidates, one.names) == named(other.example.candidates, other.names)
+        assert restore_names(one.example.words, one.names) == restore_names(other.example.words, other.names)
+        assert restore_names(one.example.question, one.names) == restore_names(other.example.question, other.names)
+        assert restore_names(one.example.candidates, one.names) == restore_names(other.example.candidates, other.names)
         assert one.names[one.example.answer or ""] == other.names[other.example.answer or ""]
 
 
-def test_numbers_are_dealt_anew_for_every_question() -> None:
+def test_entities_are_renumbered_for_every_question() -> None:
     numbers = {tuple(sorted(question.names.items())) for seed in range(5) for question in made(seed=seed)}
     assert len(numbers) > 10
 
@@ -185,9 +189,9 @@ def test_numbers_are_dealt_anew_for_every_question() -> None:
 def test_both_files_give_the_question_back(article: Article, lowercase: bool) -> None:
     for question in made(article, lowercase=lowercase):
         with tempfile.TemporaryDirectory() as folder:
-            row, file = Path(folder) / "news.jsonl", Path(folder) / file_name(question)
-            row.write_text(jsonl_line(question), encoding="utf-8")
-            file.write_text(question_file(question), encoding="utf-8")
+            row, file = Path(folder) / "news.jsonl", Path(folder) / question_file_name(question)
+            row.write_text(format_jsonl_line(question), encoding="utf-8")
+            file.write_text(format_question_file(question), encoding="utf-8")
             (from_row,) = jsonl.read(make_source_file(row, row.name))
             (from_file,) = cnn_dailymail.read(make_source_file(file, file.name))
         assert from_row == question.example
@@ -201,11 +205,11 @@ def test_both_files_give_the_question_back(article: Article, lowercase: bool) ->
 def test_the_files_are_recognised_and_keep_the_names(tmp_path: Path) -> None:
     found = made()
     for question in found:
-        (tmp_path / file_name(question)).write_text(question_file(question), encoding="utf-8")
-    (tmp_path / "all.txt").write_text("\n".join(map(question_file, found)), encoding="utf-8")
-    (tmp_path / "all.jsonl").write_text("".join(map(jsonl_line, found)), encoding="utf-8")
+        (tmp_path / question_file_name(question)).write_text(format_question_file(question), encoding="utf-8")
+    (tmp_path / "all.txt").write_text("\n".join(map(format_question_file, found)), encoding="utf-8")
+    (tmp_path / "all.jsonl").write_text("".join(map(format_jsonl_line, found)), encoding="utf-8")
     assert len(list(read_examples(tmp_path))) == 3 * len(found)
-    assert json.loads(jsonl_line(found[0]))["entities"] == found[0].names
-    assert question_file(found[0]).splitlines()[-1].startswith("@entity")
-    lines = question_file(found[0]).split("\n\n")[4].split("\n")
+    assert json.loads(format_jsonl_line(found[0]))["entities"] == found[0].names
+    assert format_question_file(found[0]).splitlines()[-1].startswith("@entity")
+    lines = format_question_file(found[0]).split("\n\n")[4].split("\n")
     assert dict(line.split(":", 1) for line in lines if line) == found[0].names

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.cloze.news.articles import Article, detect, read
+from asreader.cloze.news.articles import Article, is_article_file, read_articles
 from asreader.data.discovery import find_files
 from asreader.errors import Fault
 
@@ -34,7 +34,7 @@ TEXT = "Oslo (CNN) -- Tilda Brankov won.\n\nShe was glad."
 
 
 def articles(path: Path) -> list[Article | Fault]:
-    return [item for member in find_files(path) for item in read(member)]
+    return [item for member in find_files(path) for item in read_articles(member)]
 
 
 def write(path: Path, text: str) -> Path:
@@ -114,12 +114,12 @@ def test_a_bad_record_is_a_fault_with_its_line(
 
 
 def test_what_is_recognised() -> None:
-    assert detect("x.story", "")
-    assert detect("x", STORY)
-    assert detect("x.csv", "id,article,highlights\n")
-    assert detect("x.jsonl", '{"id": 1, "article": "A long')
-    assert not detect("README.txt", "About these articles and highlights.")
-    assert not detect("questions.jsonl", '{"document": "A", "question": "B"}')
+    assert is_article_file("x.story", "")
+    assert is_article_file("x", STORY)
+    assert is_article_file("x.csv", "id,article,highlights\n")
+    assert is_article_file("x.jsonl", '{"id": 1, "article": "A long')
+    assert not is_article_file("README.txt", "About these articles and highlights.")
+    assert not is_article_file("questions.jsonl", '{"document": "A", "question": "B"}')
 
 
 texts = st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"])).filter(str.strip)

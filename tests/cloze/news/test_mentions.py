@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.cloze.news.mentions import entities
+from asreader.cloze.news.mentions import find_entities
 from asreader.data.example import Sentence
 from asreader.data.text.tokenizer import tokenize_sentences
 
@@ -16,7 +16,7 @@ def found(text: str) -> dict[str, Counter[str]]:
     words = tokenize_sentences(text)
     return {
         entity.name: Counter(" ".join(words[at.sentence][at.start : at.end]) for at in entity.mentions)
-        for entity in entities(words)
+        for entity in find_entities(words)
     }
 
 
@@ -136,7 +136,7 @@ texts = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(t
 
 @given(texts)
 def test_every_mention_belongs_to_one_entity_and_none_overlap(text: list[Sentence]) -> None:
-    result = entities(text)
+    result = find_entities(text)
     places = [(at.sentence, place) for entity in result for at in entity.mentions for place in range(at.start, at.end)]
     assert len(places) == len(set(places))
     assert all(at.start < at.end <= len(text[at.sentence]) for entity in result for at in entity.mentions)
@@ -148,7 +148,7 @@ def test_every_mention_belongs_to_one_entity_and_none_overlap(text: list[Sentenc
 @given(texts)
 def test_one_spelling_is_one_entity(text: list[Sentence]) -> None:
     spelled: dict[str, str] = {}
-    for entity in entities(text):
+    for entity in find_entities(text):
         for at in entity.mentions:
             spelling = " ".join(text[at.sentence][at.start : at.end])
             assert spelled.setdefault(spelling, entity.name) == entity.name
@@ -157,7 +157,7 @@ def test_one_spelling_is_one_entity(text: list[Sentence]) -> None:
 @given(texts, st.sampled_from(["Zorvatt", "Quillmere", "Ybarrondo"]))
 def test_renaming_an_unknown_name_changes_nothing_else(text: list[Sentence], name: str) -> None:
     renamed = [tuple(name if word == "Brankov" else word for word in sentence) for sentence in text]
-    before, after = entities(text), entities(renamed)
+    before, after = find_entities(text), find_entities(renamed)
     assert [entity.mentions for entity in before] == [entity.mentions for entity in after]
 
 

@@ -6,18 +6,26 @@ import sys
 import pytest
 
 from asreader.baselines import predict_answers
-from asreader.cloze.stories.generator import FACTS, SENTENCES, WORDS, Fact, Tale, stories, tale
-from asreader.cloze.stories.phrases import ASKING
-from asreader.cloze.stories.word_lists import word_lists
+from asreader.cloze.stories.generator import (
+    FACT_COUNTS,
+    SENTENCE_COUNTS,
+    WORD_COUNTS,
+    Fact,
+    GeneratedStory,
+    generate_stories,
+    generate_story,
+)
+from asreader.cloze.stories.phrases import QUESTION_KINDS
+from asreader.cloze.stories.word_lists import select_word_lists
 from asreader.data.example import GAP, find_problem
 from asreader.evaluation import metrics
 
-TALES = [tale(number, 11, word_lists()) for number in range(400)]
+TALES = [generate_story(number, 11, select_word_lists()) for number in range(400)]
 
 
-def told(facts: tuple[Fact, ...]) -> dict[str, list[tuple[str, ...]]]:
-    """The facts read again, slowly: for each kind of question its (given words..., answer) rows."""
-    rows: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in ASKING}
+def derive_answers(facts: tuple[Fact, ...]) -> dict[str, list[tuple[str, ...]]]:
+    """A slow second implementation: for each kind of question its (given words..., answer) rows."""
+    rows: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in QUESTION_KINDS}
     where: dict[str, str] = {}
     holder: dict[str, str] = {}
     place_of: dict[str, str] = {}
@@ -50,8 +58,8 @@ def told(facts: tuple[Fact, ...]) -> dict[str, list[tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("story", TALES[:150], ids=lambda story: f"{story.kind}-{story.example.id}")
-def test_the_facts_give_exactly_this_answer(story: Tale) -> None:
-    rows = told(story.facts)[story.kind]
+def test_the_facts_give_exactly_this_answer(story: GeneratedStory) -> None:
+    rows = derive_answers(story.facts)[story.kind]
     asked = story.example.question
     if story.kind == "gift":  # who gave and who got: "A let B have the XXXXX", "B got the XXXXX from A"
         giver, receiver = (asked[0], asked[2]) if "let" in asked else (asked[-2], asked[0])
@@ -60,7 +68,7 @@ def test_the_facts_give_exactly_this_answer(story: Tale) -> None:
     assert fitting == {story.example.answer}
 
 
-def test_stories_are_sound_questions() -> None:
+def test_stories_are_valid_questions() -> None:
     for story in TALES:
         example = story.example
         assert find_problem(example) is None
@@ -68,14 +76,14 @@ def test_stories_are_sound_questions() -> None:
         assert example.answer in example.words
         assert set(example.candidates) <= set(example.words)
         assert 3 <= len(set(example.candidates)) == len(example.candidates) <= 10
-        assert FACTS[0] <= len(story.facts) <= FACTS[1]
-        assert SENTENCES[0] <= len(example.document) <= SENTENCES[1]
-        assert len(example.words) in WORDS
+        assert FACT_COUNTS[0] <= len(story.facts) <= FACT_COUNTS[1]
+        assert SENTENCE_COUNTS[0] <= len(example.document) <= SENTENCE_COUNTS[1]
+        assert len(example.words) in WORD_COUNTS
         assert all(sentence[0][0].isupper() or not sentence[0][0].isalpha() for sentence in example.document)
 
 
 def test_every_kind_of_question_is_asked() -> None:
-    assert {story.kind for story in TALES} == ASKING.keys()
+    assert {story.kind for story in TALES} == QUESTION_KINDS.keys()
 
 
 def test_neither_counting_nor_the_last_word_gives_the_answer_away() -> None:
@@ -90,18 +98,21 @@ def _last(words: tuple[str, ...], word: str) -> int:
 
 
 def test_a_seed_gives_the_same_stories_in_any_process() -> None:
-    here = [example.answer for example in stories(5, 42)]
-    code = "from asreader.cloze.stories.generator import stories; print(*(e.answer for e in stories(5, 42)))"
+    here = [example.answer for example in generate_stories(5, 42)]
+    code = (
+        "from asreader.cloze.stories.generator import generate_stories;"
+        "print(*(e.answer for e in generate_stories(5, 42)))"
+    )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert here == there
-    assert [e.words for e in stories(3, 42)] == [e.words for e in stories(5, 42)][:3]
-    assert [e.words for e in stories(3, 42)] != [e.words for e in stories(3, 43)]
+    assert [e.words for e in generate_stories(3, 42)] == [e.words for e in generate_stories(5, 42)][:3]
+    assert [e.words for e in generate_stories(3, 42)] != [e.words for e in generate_stories(3, 43)]
 
 
 def test_unseen_words_are_in_no_training_story() -> None:
-    seen, unseen = word_lists(), word_lists(unseen=True)
+    seen, unseen = select_word_lists(), select_word_lists(unseen=True)
     names = ("persons", "places", "objects")
     kept_back = {word for name in names for word in getattr(unseen, name)}
     assert not kept_back & {word for name in names for word in getattr(seen, name)}
     assert not any(kept_back & set(story.example.words) for story in TALES)
-    assert all(set(example.candidates) <= kept_back for example in stories(50, 1, unseen=True))
+    assert all(set(example.candidates) <= kept_back for example in generate_stories(50, 1, unseen=True))

@@ -1,4 +1,4 @@
-"""files of books -> Texts, the pieces of work -> the questions of each: what `asreader make books` does."""
+"""files of books -> BookSources -> the questions of each book: `asreader make books`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from asreader import plugins
 from asreader.cloze import tagging
 from asreader.cloze.books import cleaning, overlap
 from asreader.cloze.books.cleaning import BOOK_TITLE, Headings
-from asreader.cloze.books.window_questions import Recipe, questions, windows
-from asreader.cloze.checkpoint import Made, Output
-from asreader.cloze.making import Job, Summary, make
+from asreader.cloze.books.window_questions import QuestionRecipe, count_windows, make_window_questions
+from asreader.cloze.checkpoint import PieceOutput, PieceResult
+from asreader.cloze.making_job import MakingJob, MakingSummary, run_maker
 from asreader.data import dataset
 from asreader.data.discovery import count_plain_bytes, find_files
 from asreader.data.example import GAP, Example, Sentence
@@ -29,165 +29,170 @@ from asreader.system import progress
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """One book before any work on it. A file of its own is read by the worker; what lies in an archive, or in one file
-    with other books, travels as bytes."""
+class BookSource:
+    """One book that has not been read yet.
 
-    where: str
+    A worker reads a plain file itself; a book from an archive or from a file with several books is sent as bytes.
+    """
+
+    location: str
     name: str
     size: int
     path: Path | None = None
     content: bytes = b""
 
-    def sentences(self, headings: Headings = "drop") -> tuple[Sentence, ...]:
-        """The book as sentences of words; an InputError says why it is none."""
+    def read_sentences(self, headings: Headings = "drop") -> tuple[Sentence, ...]:
+        """The book as sentences of words; an InputError if it cannot be read."""
         member = (
             make_source_file(self.path, self.name)
             if self.path
-            else make_memory_file(self.where, self.name, self.content)
+            else make_memory_file(self.location, self.name, self.content)
         )
-        return next(cleaning.books(member, headings)).sentences
+        return next(cleaning.read_books(member, headings)).sentences
 
 
-def texts(paths: Iterable[Path], only: str | None = None, without: Sequence[str] = ()) -> Iterator[Text]:
-    """The books of files, folders and archives, in order, each under a name of its own; none that fits `without`."""
-    taken = Counter[str]()
+def find_books(paths: Iterable[Path], only: str | None = None, without: Sequence[str] = ()) -> Iterator[BookSource]:
+    """The books of files, folders and archives, in order, with unique names; without those that match `without`."""
+    name_counts = Counter[str]()
     for path in paths:
-        found = False
-        for text in (text for member in find_files(path, only) for text in _of_member(member)):
-            found = True
-            if any(fnmatchcase(text.name, pattern) for pattern in without):
+        has_files = False
+        for book in (book for member in find_files(path, only) for book in _split_file(member)):
+            has_files = True
+            if any(fnmatchcase(book.name, pattern) for pattern in without):
                 continue
-            taken[text.name] += 1
-            yield text if taken[text.name] == 1 else replace(text, name=f"{text.name}~{taken[text.name]}")
-        if not found:
+            name_counts[book.name] += 1
+            count = name_counts[book.name]
+            yield book if count == 1 else replace(book, name=f"{book.name}~{count}")
+        if not has_files:
             raise InputError(f"{path}: " + (f"no file matches {only!r}" if only else "there is no file in it"))
 
 
-def _of_member(member: SourceFile) -> Iterator[Text]:
+def _split_file(member: SourceFile) -> Iterator[BookSource]:
     if member.read_head(64).startswith(BOOK_TITLE):
-        yield from _of_many(member)
+        yield from _split_tokenised_file(member)
     elif member.path:
-        yield Text(member.where, member.stem, member.path.stat().st_size, path=member.path)
+        yield BookSource(member.where, member.stem, member.path.stat().st_size, path=member.path)
     else:
         content = member.read_bytes()
-        yield Text(member.where, member.stem, len(content), content=content)
+        yield BookSource(member.where, member.stem, len(content), content=content)
 
 
-def _of_many(member: SourceFile) -> Iterator[Text]:
+def _split_tokenised_file(member: SourceFile) -> Iterator[BookSource]:
     """The books of a tokenised file, each with its title line."""
-    for title, lines in cleaning.tokenised_books(member.read_lines()):
+    for title, lines in cleaning.split_tokenised_books(member.read_lines()):
         content = "\n".join([f"{BOOK_TITLE} : {title}", *lines]).encode()
         name = PurePosixPath(title).name.removesuffix(".out").removesuffix(".txt")
-        yield Text(f"{member.where} ({title})", name or member.stem, len(content), content=content)
+        yield BookSource(f"{member.where} ({title})", name or member.stem, len(content), content=content)
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
-    """Text -> its questions as they are written. It travels to workers, so it holds names and no data."""
+class BookMaker:
+    """BookSource -> its questions in the output format. A maker is sent to workers, so it holds names and no data."""
 
-    recipe: Recipe
+    recipe: QuestionRecipe
     tagger: str
     format: str
     headings: Headings = "drop"
     held_out: Path | None = None
 
-    def __call__(self, text: Text) -> tuple[Made, Output]:
+    def __call__(self, book: BookSource) -> tuple[PieceResult, PieceOutput]:
         try:
-            sentences = text.sentences(self.headings)
+            sentences = book.read_sentences(self.headings)
         except InputError as error:
-            return Made(text.name, text.size, bad=str(error)), Output()
-        shared = overlap.find(sentences, _held_out(self.held_out)) if self.held_out else None
-        line = plugins.load_plugin(dataset.FORMATS_FOLDER, self.format).format_example
-        found = questions(
-            text.name,
+            return PieceResult(book.name, book.size, bad=str(error)), PieceOutput()
+        shared = overlap.find_overlap(sentences, _load_held_out(self.held_out)) if self.held_out else None
+        format_line = plugins.load_plugin(dataset.FORMATS_FOLDER, self.format).line
+        questions = make_window_questions(
+            book.name,
             sentences,
-            _tagger(self.tagger)(sentences),
+            _resolve_tagger(self.tagger)(sentences),
             self.recipe,
             banned=shared.sentences if shared else frozenset(),
         )
-        lines = [written for example in found if (written := _written(line, example))]
-        counts = {"sentences": len(sentences), "windows": windows(len(sentences))}
-        made = Made(text.name, text.size, len(lines), counts)
-        if shared and shared.shared:
-            made = replace(made, note=_note(text.name, shared), weight=shared.shared)
-        return made, Output("".join(lines))
+        lines = [line for example in questions if (line := _format_question(format_line, example))]
+        counts = {"sentences": len(sentences), "windows": count_windows(len(sentences))}
+        result = PieceResult(book.name, book.size, len(lines), counts)
+        if shared and shared.shared_ngrams:
+            result = replace(result, note=_describe_overlap(book.name, shared), weight=shared.shared_ngrams)
+        return result, PieceOutput("".join(lines))
 
 
-def _written(line: Callable[[Example], str], example: Example) -> str:
-    """The question as text; "" for the rare one with a word that the format cannot hold, such as `|` in CBT."""
+def _format_question(format_line: Callable[[Example], str], example: Example) -> str:
+    """The question as text; empty if the format cannot hold one of its words, such as `|` in CBT."""
     try:
-        return line(example)
+        return format_line(example)
     except InputError:
         return ""
 
 
-def _note(name: str, shared: overlap.Overlap) -> str:
+def _describe_overlap(name: str, shared: overlap.Overlap) -> str:
     count = len(shared.sentences)
     where = "this sentence" if count == 1 else f"these {count:,} sentences"
     return (
-        f"{name}: {shared.shared:,} of {shared.total:,} runs of {overlap.LENGTH} words stand in excluded texts; "
+        f"{name}: {shared.shared_ngrams:,} of {shared.total_ngrams:,} runs of {overlap.NGRAM_WORDS} words "
+        "stand in excluded texts; "
         f"questions that touch {where} are left out"
     )
 
 
 @cache
-def _tagger(name: str) -> tagging.Tagger:
-    return tagging.load(name)
+def _resolve_tagger(name: str) -> tagging.Tagger:
+    return tagging.resolve_tagger(name)
 
 
 @cache
-def _held_out(path: Path) -> NDArray[np.uint64]:
+def _load_held_out(path: Path) -> NDArray[np.uint64]:
     return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
 
 
 def make_books(
     paths: Sequence[Path],
-    job: Job,
-    maker: Maker,
+    job: MakingJob,
+    maker: BookMaker,
     only: str | None = None,
     exclude: Sequence[Path] = (),
     without: Sequence[str] = (),
-) -> Summary:
-    """Questions from every book of `paths`, into one file; `exclude` names texts that none may have been seen in."""
-    _tagger(maker.tagger)  # what is wrong with it should be said before any work
+) -> MakingSummary:
+    """Make questions from every book of `paths` into one file; none repeats the held-out texts of `exclude`."""
+    _resolve_tagger(maker.tagger)  # fail before any work if the tagger cannot be loaded
     settings = asdict(maker) | {"exclude": "", "without": list(without)}
-    total, chosen = count_plain_bytes(paths, only), texts(paths, only, without)
+    total = count_plain_bytes(paths, only)
+    books = find_books(paths, only, without)
     if not exclude:
-        return make(chosen, maker, job, settings, "books", total=total)
-    runs = held_out_runs(exclude)
-    place = job.out.with_name(f".{job.out.name}.held-out.npy")
-    settings["exclude"] = sha256(runs.tobytes()).hexdigest()
+        return run_maker(books, maker, job, settings, "books", total=total)
+    ngrams = hash_held_out_texts(exclude)
+    ngram_file = job.out.with_name(f".{job.out.name}.held-out.npy")
+    settings["exclude"] = sha256(ngrams.tobytes()).hexdigest()
     try:
-        np.save(place, runs, allow_pickle=False)
-        return make(chosen, replace(maker, held_out=place.absolute()), job, settings, "books", total=total)
+        np.save(ngram_file, ngrams, allow_pickle=False)
+        return run_maker(books, replace(maker, held_out=ngram_file.absolute()), job, settings, "books", total=total)
     finally:
-        place.unlink(missing_ok=True)
+        ngram_file.unlink(missing_ok=True)
 
 
-def held_out_runs(paths: Sequence[Path]) -> NDArray[np.uint64]:
-    """The n-grams of texts that training must not have seen: books, raw or tokenised, or files of questions."""
+def hash_held_out_texts(paths: Sequence[Path]) -> NDArray[np.uint64]:
+    """The n-gram hashes of held-out texts: raw or tokenised books, or files of questions."""
     with progress.show_spinner("reading the texts to exclude"):
-        return overlap.merged(
-            overlap.ngrams(sentences)
+        return overlap.merge_ngrams(
+            overlap.hash_ngrams(sentences)
             for path in paths
             for member in find_files(path)
-            for sentences in _any_text(member)
+            for sentences in _read_any_text(member)
         )
 
 
-def _any_text(member: SourceFile) -> Iterator[Iterable[Sentence]]:
+def _read_any_text(member: SourceFile) -> Iterator[Iterable[Sentence]]:
     format = dataset.detect_format(member)
     if format is None:
-        yield from (text.sentences() for text in _of_member(member))
+        yield from (book.read_sentences() for book in _split_file(member))
         return
     for item in format.read(member):
         if isinstance(item, Fault):
-            raise InputError(f"{item}; mend it, or leave it out of --exclude")
-        yield _whole(item)
+            raise InputError(f"{item}; fix it, or remove the file from --exclude")
+        yield _fill_gap(item)
 
 
-def _whole(example: Example) -> Iterator[Sentence]:
-    """A question with its document, the gap filled again."""
+def _fill_gap(example: Example) -> Iterator[Sentence]:
+    """The document and the question with its gap filled."""
     yield from example.document
     yield tuple(example.answer or word if word == GAP else word for word in example.question)

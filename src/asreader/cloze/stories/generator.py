@@ -1,7 +1,7 @@
-"""Seed -> unlimited Examples: short stories of people who carry things about, each with one question on what happened.
+"""seed -> Examples without limit: short stories about persons who carry objects, each with one question.
 
-A small world keeps track of where everyone and everything is. It decides what may happen next, and the question is one
-to which facts and world give exactly one answer. `stories` is the door; `tale` also shows what lies under a story.
+A small world model tracks where every person and object is. It decides what can happen next, and a question is asked
+only if facts and world give exactly one answer. `generate_story` also returns the facts of a story.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import TypeVar
 
-from asreader.cloze.stories.phrases import ASIDES, ASKING, OPENERS, SLOTS, TELLING, Asking
-from asreader.cloze.stories.word_lists import WOMEN, WordLists, word_lists
+from asreader.cloze.stories.phrases import ASIDES, FACT_PHRASES, OPENERS, QUESTION_KINDS, SLOTS, QuestionKind
+from asreader.cloze.stories.word_lists import WOMEN, WordLists, select_word_lists
 from asreader.data.example import Example, Sentence
 
 T = TypeVar("T")
 
-FACTS = (5, 7)
-SENTENCES = (9, 11)
-WORDS = range(50, 120)
-PRONOUN, LONGEST_PRONOUN_CHAIN = 0.25, 2
-OPENER = 0.25
-RIVAL = 0.5
-BYSTANDER = 0.7
-COMPANY = 0.7
-ODDS = {"give": 0.5, "meet": 0.1, "drop": 0.4, "take": 0.85}
+FACT_COUNTS = (5, 7)
+SENTENCE_COUNTS = (9, 11)
+WORD_COUNTS = range(50, 120)
+PRONOUN_PROBABILITY = 0.25
+MAX_PRONOUN_CHAIN = 2
+OPENER_PROBABILITY = 0.25
+DISTRACTOR_PROBABILITY = 0.5
+BYSTANDER_PROBABILITY = 0.7
+COMPANY_PROBABILITY = 0.7
+VERB_PROBABILITIES = {"give": 0.5, "meet": 0.1, "drop": 0.4, "take": 0.85}
 _WOMEN = frozenset(WOMEN)
-_KINDS = tuple(kind for kind, asking in ASKING.items() for _ in range(asking.weight))
+_WEIGHTED_KINDS = tuple(name for name, kind in QUESTION_KINDS.items() for _ in range(kind.weight))
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Who did what (or is what), where, with which thing and towards whom; a word that has no part is empty."""
+    """A person, a verb, a place, an object and another person; fields without a role are empty."""
 
     verb: str
     person: str = ""
@@ -41,80 +42,83 @@ class Fact:
     object: str = ""
     other: str = ""
 
-    def words(self) -> dict[str, str]:
-        """The fact as slot -> word."""
+    def fill_slots(self) -> dict[str, str]:
+        """The words of the fact by slot."""
         return dict(zip(SLOTS, (self.person, self.other, self.object, self.place), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A sentence with a GAP and the word for it."""
+class StoryQuestion:
+    """A sentence with a GAP and its answer."""
 
     words: Sentence
     answer: str
 
 
 @dataclass(frozen=True, slots=True)
-class Tale:
-    """A story with what lies under it: the facts in the order told, the kind of question, the Example."""
+class GeneratedStory:
+    """A story with its facts in order, the kind of its question, and its Example."""
 
     facts: tuple[Fact, ...]
     kind: str
     example: Example
 
 
-def stories(count: int, seed: int, unseen: bool = False) -> Iterator[Example]:
-    """Seed -> `count` Examples; with `unseen`, about people, places and things that no other story names."""
-    words = word_lists(unseen)
-    return (tale(number, seed, words).example for number in range(count))
+def generate_stories(count: int, seed: int, unseen: bool = False) -> Iterator[Example]:
+    """Seed -> `count` Examples; with `unseen`, about persons, places and objects that no other story names."""
+    words = select_word_lists(unseen)
+    return (generate_story(number, seed, words).example for number in range(count))
 
 
-def tale(number: int, seed: int, words: WordLists) -> Tale:
-    """Seed and number -> one story, whatever came before it: tried until it allows the kind of question thrown."""
-    dice = Dice(f"{seed}-{number}")
-    kind = dice.pick(_KINDS)
-    attempts = (_attempt(f"story-{seed}-{number}", kind, words, dice) for _ in count())
+def generate_story(number: int, seed: int, words: WordLists) -> GeneratedStory:
+    """Seed and number -> one story, independent of the others; tries until the drawn kind of question is possible."""
+    rng = StableRandom(f"{seed}-{number}")
+    kind = rng.pick(_WEIGHTED_KINDS)
+    attempts = (_try_story(f"story-{seed}-{number}", kind, words, rng) for _ in count())
     return next(attempt for attempt in attempts if attempt is not None)
 
 
-class Dice:
-    """Random choices made from random() alone, the one method whose sequence Python promises not to change."""
+class StableRandom:
+    """Random choices made from random() only, the method whose sequence Python guarantees not to change."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed).random
 
     def chance(self, probability: float) -> bool:
-        """True that often."""
+        """True with this probability."""
         return self._random() < probability
 
     def between(self, low: int, high: int) -> int:
-        """A whole number, both ends included."""
+        """An integer between two bounds, both included."""
         return low + int(self._random() * (high - low + 1))
 
     def pick(self, items: Sequence[T]) -> T:
         """One of the items."""
         return items[int(self._random() * len(items))]
 
-    def deal(self, items: Sequence[T], number: int) -> list[T]:
-        """So many different items, in random order."""
-        pack = list(items)
+    def sample(self, items: Sequence[T], number: int) -> list[T]:
+        """`number` different items, in random order."""
+        remaining = list(items)
         for position in range(number):
-            other = self.between(position, len(pack) - 1)
-            pack[position], pack[other] = pack[other], pack[position]
-        return pack[:number]
+            other = self.between(position, len(remaining) - 1)
+            remaining[position], remaining[other] = remaining[other], remaining[position]
+        return remaining[:number]
 
 
 @dataclass(slots=True)
 class World:
-    """Who is where, who holds what and where the rest lies. What is not known yet is not a key."""
+    """Where persons are, who holds which object, where the other objects lie, and who entered a place last.
+
+    What is not known yet is not a key.
+    """
 
     standing: dict[str, str] = field(default_factory=dict)
     holder: dict[str, str] = field(default_factory=dict)
     lying: dict[str, str] = field(default_factory=dict)
     entered: dict[str, str] = field(default_factory=dict)
 
-    def happen(self, fact: Fact) -> None:
-        """World and fact -> the world after it."""
+    def apply_fact(self, fact: Fact) -> None:
+        """Update the world by one fact."""
         match fact.verb:
             case "wait":
                 self.standing[fact.person] = fact.place
@@ -130,13 +134,13 @@ class World:
             case "give":
                 self.holder[fact.object] = fact.other
 
-    def within_reach(self, person: str, objects: Sequence[str]) -> list[str]:
-        """Things this person could take: those lying here, and those of which nobody has told yet where they are."""
+    def find_reachable(self, person: str, objects: Sequence[str]) -> list[str]:
+        """Objects that a person could take: those lying here, and those without a known place."""
         here = self.standing[person]
         return [thing for thing in objects if thing not in self.holder and self.lying.get(thing, here) == here]
 
-    def ending(self) -> Iterator[Fact]:
-        """World -> what is so in the end: where people stand, who holds and where lies what, who came in last."""
+    def describe_final_state(self) -> Iterator[Fact]:
+        """The final state as facts: where persons and objects are, who holds what, who entered a place last."""
         for person, place in self.standing.items():
             yield Fact("stand", person, place)
         for thing, person in self.holder.items():
@@ -148,158 +152,174 @@ class World:
             yield Fact("enter", person, place)
 
 
-def _attempt(name: str, kind: str, words: WordLists, dice: Dice) -> Tale | None:
-    """Dice -> a story, or None when it leaves nothing good to ask or comes out too short or too long."""
-    cast = _drawn(words, dice)
+def _try_story(name: str, kind: str, words: WordLists, rng: StableRandom) -> GeneratedStory | None:
+    """One random story, or None if it allows no question of this kind or has too few or too many words."""
+    cast = _draw_cast(words, rng)
     world = World()
-    facts = _plot(world, WordLists(cast.persons[:-2], cast.places[:-2], cast.objects[:-2]), ASKING[kind].verb, dice)
-    question = _question([*facts, *world.ending()], ASKING[kind], dice)
+    actors = WordLists(cast.persons[:-2], cast.places[:-2], cast.objects[:-2])
+    facts = _draw_facts(world, actors, QUESTION_KINDS[kind].verb, rng)
+    question = _draw_question([*facts, *world.describe_final_state()], QUESTION_KINDS[kind], rng)
     if question is None:
         return None
-    alike = next(group for group in (cast.persons, cast.places, cast.objects) if question.answer in group)
-    rival = dice.pick([word for word in alike[:-2] if word != question.answer])
-    document = _document(facts, cast, question.answer, rival, dice)
-    told = set(chain.from_iterable(document))
-    candidates = [word for word in alike if word in told]
-    if len(candidates) < 3 or sum(map(len, document)) not in WORDS:
+    same_class = next(group for group in (cast.persons, cast.places, cast.objects) if question.answer in group)
+    distractor = rng.pick([word for word in same_class[:-2] if word != question.answer])
+    document = _write_document(facts, cast, distractor, rng)
+    document_words = set(chain.from_iterable(document))
+    candidates = [word for word in same_class if word in document_words]
+    if len(candidates) < 3 or sum(map(len, document)) not in WORD_COUNTS:
         return None
-    shuffled = tuple(dice.deal(candidates, len(candidates)))
-    return Tale(tuple(facts), kind, Example(name, document, question.words, shuffled, question.answer))
+    shuffled = tuple(rng.sample(candidates, len(candidates)))
+    return GeneratedStory(tuple(facts), kind, Example(name, document, question.words, shuffled, question.answer))
 
 
-def _drawn(words: WordLists, dice: Dice) -> WordLists:
-    """Word lists -> the few words of one story. The last two of each are only talked about, in asides."""
-    persons = dice.deal(words.persons, 2 + dice.between(3, 4))
-    places = dice.deal(words.places, 2 + dice.between(3, 4))
-    objects = dice.deal(words.objects, 2 + dice.between(4, 5))
+def _draw_cast(words: WordLists, rng: StableRandom) -> WordLists:
+    """Word lists -> the words of one story. The last two of each list occur only in asides."""
+    persons = rng.sample(words.persons, 2 + rng.between(3, 4))
+    places = rng.sample(words.places, 2 + rng.between(3, 4))
+    objects = rng.sample(words.objects, 2 + rng.between(4, 5))
     return WordLists(tuple(persons), tuple(places), tuple(objects))
 
 
-def _plot(world: World, cast: WordLists, favoured: str, dice: Dice) -> list[Fact]:
-    """World -> facts that can follow each other, many with the favoured verb; it is left as after the last of them."""
+def _draw_facts(world: World, cast: WordLists, frequent_verb: str, rng: StableRandom) -> list[Fact]:
+    """Draw facts that can follow each other, many with `frequent_verb`, and apply them to the world."""
     facts: list[Fact] = []
-    odds = ODDS | {favoured: 0.9}
-    actor, settled = "", ""
-    for _ in range(dice.between(*FACTS)):
-        if not actor or dice.chance(0.5):
-            actor = dice.pick(cast.persons)
-        fact = _next(world, actor, [thing for thing in cast.objects if thing != settled], cast, odds, dice)
-        world.happen(fact)
+    probabilities = VERB_PROBABILITIES | {frequent_verb: 0.9}
+    actor = ""
+    last_object = ""
+    for _ in range(rng.between(*FACT_COUNTS)):
+        if not actor or rng.chance(0.5):
+            actor = rng.pick(cast.persons)
+        fact = _draw_fact(
+            world, actor, [thing for thing in cast.objects if thing != last_object], cast, probabilities, rng
+        )
+        world.apply_fact(fact)
         facts.append(fact)
-        # What has just been put down or given is left alone for a moment: nobody takes it up or gives it back at once.
-        settled = fact.object if fact.verb in ("drop", "give") else ""
+        # An object that was just put down or given is not taken or given back at once.
+        last_object = fact.object if fact.verb in ("drop", "give") else ""
     return facts
 
 
-def _next(
-    world: World, actor: str, objects: Sequence[str], cast: WordLists, odds: dict[str, float], dice: Dice
+def _draw_fact(
+    world: World,
+    actor: str,
+    objects: Sequence[str],
+    cast: WordLists,
+    probabilities: dict[str, float],
+    rng: StableRandom,
 ) -> Fact:
-    """World and person -> something this person can do now; the less often it is possible, the better its odds."""
+    """Draw something that a person can do now; rarely possible actions have a higher probability."""
     here = world.standing.get(actor)
     if here is None:
-        return Fact(dice.pick(("wait", "go")), actor, _goal(world, here, cast.places, dice))
+        return Fact(rng.pick(("wait", "go")), actor, _draw_destination(world, here, cast.places, rng))
     near = [person for person in cast.persons if person != actor and world.standing.get(person) == here]
     held = [thing for thing in objects if world.holder.get(thing) == actor]
-    if near and held and dice.chance(odds["give"]):
-        return Fact("give", actor, here, dice.pick(held), dice.pick(near))
-    if near and dice.chance(odds["meet"]):
-        return Fact("meet", actor, here, other=dice.pick(near))
-    if held and dice.chance(odds["drop"]):
-        return Fact("drop", actor, here, dice.pick(held))
-    free = world.within_reach(actor, objects)
+    if near and held and rng.chance(probabilities["give"]):
+        return Fact("give", actor, here, rng.pick(held), rng.pick(near))
+    if near and rng.chance(probabilities["meet"]):
+        return Fact("meet", actor, here, other=rng.pick(near))
+    if held and rng.chance(probabilities["drop"]):
+        return Fact("drop", actor, here, rng.pick(held))
+    free = world.find_reachable(actor, objects)
     free = [thing for thing in free if thing not in world.lying] or free
-    if free and len(held) < 3 and dice.chance(odds["take"]):
-        return Fact("take", actor, here, dice.pick(free))
-    return Fact("go", actor, _goal(world, here, cast.places, dice))
+    if free and len(held) < 3 and rng.chance(probabilities["take"]):
+        return Fact("take", actor, here, rng.pick(free))
+    return Fact("go", actor, _draw_destination(world, here, cast.places, rng))
 
 
-def _goal(world: World, here: str | None, places: Sequence[str], dice: Dice) -> str:
-    """World -> where to go next: rather where somebody is, since giving and meeting take two."""
+def _draw_destination(world: World, here: str | None, places: Sequence[str], rng: StableRandom) -> str:
+    """Draw where to go next: preferably where somebody is, since giving and meeting need two persons."""
     company = [place for place in world.standing.values() if place != here]
-    return dice.pick(company if company and dice.chance(COMPANY) else [place for place in places if place != here])
+    return rng.pick(
+        company if company and rng.chance(COMPANY_PROBABILITY) else [place for place in places if place != here]
+    )
 
 
-def _question(facts: Sequence[Fact], asking: Asking, dice: Dice) -> Question | None:
-    """Facts -> a question of this kind that only one word answers, or None."""
-    phrase = dice.pick(asking.phrases)
-    known = [fact.words() for fact in facts if fact.verb == asking.verb]
-    answerable = [words for words in known if _answers(words, phrase, asking.asked, known) == {words[asking.asked]}]
-    # Facts of one kind must differ in the answer, or the kind alone would give it away.
-    if not answerable or len({words[asking.asked] for words in known}) < 2:
+def _draw_question(facts: Sequence[Fact], kind: QuestionKind, rng: StableRandom) -> StoryQuestion | None:
+    """Draw a question of this kind that has exactly one answer; None if there is none."""
+    phrase = rng.pick(kind.phrases)
+    known = [fact.fill_slots() for fact in facts if fact.verb == kind.verb]
+    answerable = [words for words in known if _find_answers(words, phrase, kind.slot, known) == {words[kind.slot]}]
+    # Facts of one kind must differ in the answer, or the kind alone would reveal it.
+    if not answerable or len({words[kind.slot] for words in known}) < 2:
         return None
-    # Of two, the one whose answer is told of less often: otherwise the busiest word would too often be right.
-    words = min(dice.pick(answerable), dice.pick(answerable), key=lambda words: _mentions(words[asking.asked], facts))
-    return Question(_filled(phrase, words), words[asking.asked])
+    # Of two, take the one whose answer occurs in fewer facts: else the most frequent word would too often be right.
+    words = min(rng.pick(answerable), rng.pick(answerable), key=lambda words: _count_facts(words[kind.slot], facts))
+    return StoryQuestion(_fill_phrase(phrase, words), words[kind.slot])
 
 
-def _mentions(word: str, facts: Sequence[Fact]) -> int:
-    """How many facts a word has part in."""
+def _count_facts(word: str, facts: Sequence[Fact]) -> int:
+    """The number of facts that contain a word."""
     return sum(word in (fact.person, fact.other, fact.object, fact.place) for fact in facts)
 
 
-def _answers(words: dict[str, str], phrase: Sentence, asked: str, known: Sequence[dict[str, str]]) -> set[str]:
-    """A phrase filled with these words -> every word that would answer it."""
-    given = [slot for slot in SLOTS if slot in phrase]
-    return {other[asked] for other in known if all(other[slot] == words[slot] for slot in given)}
+def _find_answers(
+    words: dict[str, str], phrase: Sentence, asked_slot: str, known: Sequence[dict[str, str]]
+) -> set[str]:
+    """All words that would answer a phrase filled with these words."""
+    filled = [slot for slot in SLOTS if slot in phrase]
+    return {other[asked_slot] for other in known if all(other[slot] == words[slot] for slot in filled)}
 
 
-def _document(facts: Sequence[Fact], cast: WordLists, answer: str, rival: str, dice: Dice) -> tuple[Sentence, ...]:
-    """Facts -> sentences, with asides between them that rather name the rival, so that counting words is no use."""
-    length = dice.between(*SENTENCES)
-    places = set(dice.deal(range(length), len(facts)))
-    asides = iter(dice.deal(ASIDES, length - len(facts)))
+def _write_document(facts: Sequence[Fact], cast: WordLists, distractor: str, rng: StableRandom) -> tuple[Sentence, ...]:
+    """Facts -> sentences, with asides between them that often name the distractor, so counting words does not help."""
+    length = rng.between(*SENTENCE_COUNTS)
+    fact_positions = set(rng.sample(range(length), len(facts)))
+    asides = iter(rng.sample(ASIDES, length - len(facts)))
     remaining = iter(facts)
-    telling = Telling(cast, answer, rival, dice)
+    writer = SentenceWriter(cast, distractor, rng)
     return tuple(
-        telling.fact(next(remaining)) if position in places else telling.aside(next(asides))
+        writer.write_fact(next(remaining)) if position in fact_positions else writer.write_aside(next(asides))
         for position in range(length)
     )
 
 
-class Telling:
-    """Facts and asides one after the other -> sentences; remembers who was named last, for he and she."""
+class SentenceWriter:
+    """Facts and asides in order -> sentences; tracks who was named last, for the pronouns he and she."""
 
-    def __init__(self, cast: WordLists, answer: str, rival: str, dice: Dice) -> None:
+    def __init__(self, cast: WordLists, distractor: str, rng: StableRandom) -> None:
         self._pools = {"PERSON": cast.persons, "OTHER": cast.persons, "OBJECT": cast.objects, "PLACE": cast.places}
-        self._answer, self._rival, self._dice = answer, rival, dice
+        self._distractor = distractor
+        self._rng = rng
         self._named: list[str] = []
         self._pronouns = 0
 
-    def fact(self, fact: Fact) -> Sentence:
-        """Fact -> a sentence, at times with an opener or with a pronoun for its person."""
-        phrase = self._dice.pick(TELLING[fact.verb])
-        words = fact.words()
-        pronoun = phrase[0] == "PERSON" and self._plain(fact.person) and self._dice.chance(PRONOUN)
-        self._pronouns = self._pronouns + 1 if pronoun else 0
+    def write_fact(self, fact: Fact) -> Sentence:
+        """Fact -> a sentence, sometimes with an opener or with a pronoun for its person."""
+        phrase = self._rng.pick(FACT_PHRASES[fact.verb])
+        words = fact.fill_slots()
+        has_pronoun = (
+            phrase[0] == "PERSON" and self._is_unambiguous(fact.person) and self._rng.chance(PRONOUN_PROBABILITY)
+        )
+        self._pronouns = self._pronouns + 1 if has_pronoun else 0
         self._named = [words[slot] for slot in phrase if slot in ("PERSON", "OTHER")]
-        if pronoun:
+        if has_pronoun:
             words["PERSON"] = "she" if fact.person in _WOMEN else "he"
-        opener = self._dice.pick(OPENERS) if phrase[0] == "PERSON" and self._dice.chance(OPENER) else ()
-        return _filled(opener + phrase, words)
+        opener = self._rng.pick(OPENERS) if phrase[0] == "PERSON" and self._rng.chance(OPENER_PROBABILITY) else ()
+        return _fill_phrase(opener + phrase, words)
 
-    def _plain(self, person: str) -> bool:
-        """Whether a pronoun could only mean this person: named last, and alone of that sex, in the last sentence."""
-        alike = [name for name in self._named if (name in _WOMEN) == (person in _WOMEN)]
-        return self._named[-1:] == [person] and set(alike) == {person} and self._pronouns < LONGEST_PRONOUN_CHAIN
+    def _is_unambiguous(self, person: str) -> bool:
+        """Whether a pronoun can only mean this person: named last, and alone of that sex, in the last sentence."""
+        same_sex = [name for name in self._named if (name in _WOMEN) == (person in _WOMEN)]
+        return self._named[-1:] == [person] and set(same_sex) == {person} and self._pronouns < MAX_PRONOUN_CHAIN
 
-    def aside(self, phrase: Sentence) -> Sentence:
-        """Phrase -> a sentence that changes nothing."""
+    def write_aside(self, phrase: Sentence) -> Sentence:
+        """Phrase -> a sentence without a fact."""
         words = list(phrase)
         for position, slot in enumerate(phrase):
             if slot in self._pools:
-                words[position] = self._talked_about([word for word in self._pools[slot] if word not in words])
+                words[position] = self._draw_word([word for word in self._pools[slot] if word not in words])
         self._named = [word for word in words if word in self._pools["PERSON"]]
         self._pronouns = 0
         return tuple(words)
 
-    def _talked_about(self, words: list[str]) -> str:
-        """Words that could be named -> one of them: the rival or a bystander more often than the rest."""
-        if self._rival in words and self._dice.chance(RIVAL):
-            return self._rival
-        return self._dice.pick(words[-2:] if self._dice.chance(BYSTANDER) else words)
+    def _draw_word(self, words: list[str]) -> str:
+        """Draw a word for an aside: the distractor or a bystander more often than the others."""
+        if self._distractor in words and self._rng.chance(DISTRACTOR_PROBABILITY):
+            return self._distractor
+        return self._rng.pick(words[-2:] if self._rng.chance(BYSTANDER_PROBABILITY) else words)
 
 
-def _filled(phrase: Sentence, words: dict[str, str]) -> Sentence:
-    """Phrase and words by slot -> a sentence that begins with a capital."""
+def _fill_phrase(phrase: Sentence, words: dict[str, str]) -> Sentence:
+    """Phrase and words by slot -> a sentence that starts with a capital."""
     first, *rest = (words.get(word, word) for word in phrase)
     return (first[0].upper() + first[1:], *rest)

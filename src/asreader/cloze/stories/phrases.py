@@ -1,6 +1,6 @@
-"""Fact -> words: the ways to tell each kind of fact, the sentences that tell nothing, and the ways to ask.
+"""fact -> words: phrases for each kind of fact, for sentences without a fact, and for each kind of question.
 
-A phrase is words with the slots PERSON, OTHER, OBJECT and PLACE. Questions use other wording than the telling does.
+A phrase is words with the slots PERSON, OTHER, OBJECT and PLACE. Questions are worded differently from the facts.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ SLOTS = ("PERSON", "OTHER", "OBJECT", "PLACE")
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """A kind of question: which facts it is about, the slot it asks for, how often it is chosen, its phrases."""
+class QuestionKind:
+    """A kind of question: the verb of its facts, the slot it asks for, its relative frequency, its phrases."""
 
     verb: str
-    asked: str
+    slot: str
     weight: int
     phrases: tuple[Sentence, ...]
 
 
-def _lines(text: str) -> tuple[Sentence, ...]:
-    """One phrase a line -> phrases as words."""
+def _split_phrases(text: str) -> tuple[Sentence, ...]:
+    """Text with one phrase per line -> phrases as words."""
     return tuple(tuple(line.split()) for line in text.strip().splitlines())
 
 
-OPENERS = _lines(
+OPENERS = _split_phrases(
     """
     Then
     Soon
@@ -38,22 +38,22 @@ OPENERS = _lines(
     """
 )
 
-TELLING: dict[str, tuple[Sentence, ...]] = {
-    "wait": _lines(
+FACT_PHRASES: dict[str, tuple[Sentence, ...]] = {
+    "wait": _split_phrases(
         """
         PERSON was in the PLACE .
         PERSON waited in the PLACE .
         PERSON sat in the PLACE and hummed a tune .
         """
     ),
-    "go": _lines(
+    "go": _split_phrases(
         """
         PERSON walked to the PLACE .
         PERSON went to the PLACE .
         PERSON hurried to the PLACE , a little out of breath .
         """
     ),
-    "take": _lines(
+    "take": _split_phrases(
         """
         PERSON took the OBJECT .
         PERSON grabbed the OBJECT .
@@ -61,7 +61,7 @@ TELLING: dict[str, tuple[Sentence, ...]] = {
         PERSON found the OBJECT and took it along .
         """
     ),
-    "drop": _lines(
+    "drop": _split_phrases(
         """
         PERSON left the OBJECT in the PLACE .
         PERSON dropped the OBJECT in the PLACE .
@@ -69,7 +69,7 @@ TELLING: dict[str, tuple[Sentence, ...]] = {
         PERSON put the OBJECT in the PLACE for safety .
         """
     ),
-    "give": _lines(
+    "give": _split_phrases(
         """
         PERSON gave the OBJECT to OTHER .
         PERSON handed the OBJECT to OTHER .
@@ -77,7 +77,7 @@ TELLING: dict[str, tuple[Sentence, ...]] = {
         PERSON offered the OBJECT to OTHER , who took it gladly .
         """
     ),
-    "meet": _lines(
+    "meet": _split_phrases(
         """
         PERSON met OTHER in the PLACE .
         PERSON greeted OTHER .
@@ -86,9 +86,9 @@ TELLING: dict[str, tuple[Sentence, ...]] = {
         """
     ),
 }
-"""How each kind of fact is told."""
+"""The phrases for each kind of fact, by its verb."""
 
-ASIDES = _lines(
+ASIDES = _split_phrases(
     """
     PERSON felt a little sleepy .
     PERSON whistled an old song .
@@ -115,52 +115,107 @@ ASIDES = _lines(
     The OBJECT was smaller than the OBJECT .
     """
 )
-"""Sentences that change nothing: weather, moods, animals, talk."""
+"""Sentences without a fact: weather, moods, animals, talk."""
 
-ASKING: dict[str, Asking] = {
-    "giver": Asking("give", "PERSON", 14, _lines("""
+QUESTION_KINDS: dict[str, QuestionKind] = {
+    "giver": QuestionKind(
+        "give",
+        "PERSON",
+        14,
+        _split_phrases("""
         The OBJECT came to OTHER from XXXXX .
         OTHER got the OBJECT from XXXXX .
-        """)),
-    "receiver": Asking("give", "OTHER", 14, _lines("""
+        """),
+    ),
+    "receiver": QuestionKind(
+        "give",
+        "OTHER",
+        14,
+        _split_phrases("""
         The OBJECT went from PERSON to XXXXX .
         XXXXX got the OBJECT from PERSON .
-        """)),
-    "gift": Asking("give", "OBJECT", 6, _lines("""
+        """),
+    ),
+    "gift": QuestionKind(
+        "give",
+        "OBJECT",
+        6,
+        _split_phrases("""
         OTHER got the XXXXX from PERSON .
         PERSON let OTHER have the XXXXX .
-        """)),
-    "taker": Asking("take", "PERSON", 20, _lines("""
+        """),
+    ),
+    "taker": QuestionKind(
+        "take",
+        "PERSON",
+        20,
+        _split_phrases("""
         The OBJECT was collected by XXXXX .
         XXXXX collected the OBJECT .
-        """)),
-    "taken": Asking("take", "OBJECT", 6, _lines("""
+        """),
+    ),
+    "taken": QuestionKind(
+        "take",
+        "OBJECT",
+        6,
+        _split_phrases("""
         PERSON collected the XXXXX .
         The XXXXX was collected by PERSON .
-        """)),
-    "dropper": Asking("drop", "PERSON", 10, _lines("""
+        """),
+    ),
+    "dropper": QuestionKind(
+        "drop",
+        "PERSON",
+        10,
+        _split_phrases("""
         The OBJECT was laid down by XXXXX .
         XXXXX laid down the OBJECT .
-        """)),
-    "dropped": Asking("drop", "PLACE", 14, _lines("""
+        """),
+    ),
+    "dropped": QuestionKind(
+        "drop",
+        "PLACE",
+        14,
+        _split_phrases("""
         PERSON laid the OBJECT down in the XXXXX .
         The OBJECT was laid down by PERSON in the XXXXX .
-        """)),
-    "holder": Asking("hold", "PERSON", 10, _lines("""
+        """),
+    ),
+    "holder": QuestionKind(
+        "hold",
+        "PERSON",
+        10,
+        _split_phrases("""
         At the end XXXXX is holding the OBJECT .
         The OBJECT belongs to XXXXX in the end .
-        """)),
-    "object_place": Asking("lie", "PLACE", 6, _lines("""
+        """),
+    ),
+    "object_place": QuestionKind(
+        "lie",
+        "PLACE",
+        6,
+        _split_phrases("""
         The OBJECT is now in the XXXXX .
         The OBJECT is in the XXXXX at the end .
-        """)),
-    "person_place": Asking("stand", "PLACE", 4, _lines("""
+        """),
+    ),
+    "person_place": QuestionKind(
+        "stand",
+        "PLACE",
+        4,
+        _split_phrases("""
         PERSON is now in the XXXXX .
         PERSON is in the XXXXX at the end .
-        """)),
-    "last_in": Asking("enter", "PERSON", 4, _lines("""
+        """),
+    ),
+    "last_in": QuestionKind(
+        "enter",
+        "PERSON",
+        4,
+        _split_phrases("""
         The last person to enter the PLACE was XXXXX .
         XXXXX was the last to enter the PLACE .
-        """)),
-}  # fmt: skip
-"""What is asked, by kind. The verbs hold, lie, stand and enter are facts about the end that no sentence tells."""
+        """),
+    ),
+}
+"""The kinds of questions. Hold, lie, stand and enter are facts about the final state, which no sentence states."""

@@ -1,6 +1,6 @@
-"""The people, places and things of the generated stories: words for training, and words kept back from it.
+"""The persons, places and objects of the generated stories: words for training, and held-out words.
 
-No word is in two lists or in a phrase of `phrases.py`, so that a word's class is never in doubt.
+No word is in two lists or in a phrase of `phrases.py`, so the class of a word is always clear.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ OBJECTS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class WordLists:
-    """The words one set of stories draws from."""
+    """The words that a set of stories uses."""
 
     persons: tuple[str, ...]
     places: tuple[str, ...]
     objects: tuple[str, ...]
 
 
-def word_lists(unseen: bool = False) -> WordLists:
-    """Which part -> its words: every other word of each list is kept back, so that both parts are alike.
+def select_word_lists(unseen: bool = False) -> WordLists:
+    """The words for training, or with `unseen` the held-out ones: every other word of each list.
 
-    The lists are short on purpose: two minutes of training are enough to learn what each word can be.
+    The lists are short so that two minutes of training are enough to learn the class of each word.
     """
-    women, men, places, objects = (_part(words, unseen) for words in (WOMEN, MEN, PLACES, OBJECTS))
+    women, men, places, objects = (_select_half(words, unseen) for words in (WOMEN, MEN, PLACES, OBJECTS))
     return WordLists(women + men, places, objects)
 
 
-def _part(words: tuple[str, ...], unseen: bool) -> tuple[str, ...]:
+def _select_half(words: tuple[str, ...], unseen: bool) -> tuple[str, ...]:
     return tuple(word for position, word in enumerate(words) if position % 2 == unseen)

@@ -1,12 +1,12 @@
-"""Contract of a tagger: the sentences of a whole book in, a word class for every word out.
+"""sentences of a whole book -> a word class for every word: the contract of a tagger.
 
-A tagger is a file of this folder with one function:
+A tagger is a file in this folder with one function:
 
-    def tagger(model: str = "") -> Tagger
+    def load_tagger(model: str = "") -> Tagger
 
-`model` is what the user wrote behind a colon (`--tagger spacy:en_core_web_sm`). The whole book comes at once, because
-what a book itself does with a word (capitals, neighbours) says more than any dictionary. The classes are those of the
-Children's Book Test. Of a name of several words only the last has the class NAMED ("Anna Lee": Lee), as there.
+`model` is the part after the colon in `--tagger spacy:en_core_web_sm`. A tagger receives the whole book at once: how
+the book uses a word (capitals, neighbours) is better evidence than a dictionary. The classes are those of the
+Children's Book Test. As there, only the last word of a name has the class NAMED ("Anna Lee": Lee).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from asreader.errors import InputError
 
 NAMED, NOUN, VERB, PREPOSITION, OTHER = "ne", "cn", "v", "p", ""
 
-Classes = tuple[str, ...]
-Tagger = Callable[[Sequence[Sentence]], list[Classes]]
+WordClasses = tuple[str, ...]
+Tagger = Callable[[Sequence[Sentence]], list[WordClasses]]
 
 
-def load(name: str) -> Tagger:
-    """The tagger that `name` or `name:model` asks for."""
+def resolve_tagger(name: str) -> Tagger:
+    """Load the tagger given as `name` or `name:model`."""
     plugin, _, model = name.partition(":")
-    build: Callable[[str], Tagger] = plugins.load_plugin("cloze.tagging", plugin).tagger
-    return build(model)
+    load_tagger: Callable[[str], Tagger] = plugins.load_plugin("cloze.tagging", plugin).load_tagger
+    return load_tagger(model)
 
 
-def refuse(name: str, model: str) -> None:
-    """For taggers that have no models: a model behind the colon is a mistake."""
+def reject_model(name: str, model: str) -> None:
+    """Raise an InputError if a model was given to a tagger that has none."""
     if model:
         raise InputError(f"--tagger {name}:{model}: {name} has no models to choose from; write --tagger {name}")

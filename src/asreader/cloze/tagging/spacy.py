@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, Classes, Tagger
+from asreader.cloze.tagging import NAMED, NOUN, OTHER, PREPOSITION, VERB, Tagger, WordClasses
 from asreader.data.example import Sentence
 from asreader.errors import InputError
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 _CLASSES = {"NOUN": NOUN, "VERB": VERB, "AUX": VERB, "ADP": PREPOSITION}
-# What a model marks for its meaning in a text, but which nobody can guess from a story.
-_NO_NAMES = ("CARDINAL", "QUANTITY", "PERCENT", "MONEY")
+# Entity types whose words cannot be inferred from a document.
+_IGNORED_ENTITIES = ("CARDINAL", "QUANTITY", "PERCENT", "MONEY")
 
 
-def tagger(model: str = "") -> Tagger:
-    """The pipeline of that name or folder."""
+def load_tagger(model: str = "") -> Tagger:
+    """Load the spaCy pipeline of this name or folder."""
     if not model:
         raise InputError("--tagger spacy: name a model, as --tagger spacy:en_core_web_sm")
-    pipeline = _pipeline(model)
+    pipeline = _load_pipeline(model)
 
-    def classes(book: Sequence[Sentence]) -> list[Classes]:
+    def classify_words(book: Sequence[Sentence]) -> list[WordClasses]:
         from spacy.tokens import Doc
 
-        # The words are cut already; the model only says what they are.
+        # The text is already tokenized; the model only classifies the words.
         documents = (Doc(pipeline.vocab, words=list(sentence)) for sentence in book)
-        return [tuple(_classes(document)) for document in pipeline.pipe(documents)]
+        return [tuple(_classify_document(document)) for document in pipeline.pipe(documents)]
 
-    return classes
+    return classify_words
 
 
-def _pipeline(model: str) -> Language:
+def _load_pipeline(model: str) -> Language:
     try:
         import spacy
     except ImportError:
@@ -51,10 +51,10 @@ def _pipeline(model: str) -> Language:
     return pipeline
 
 
-def _classes(document: Doc) -> Iterator[str]:
+def _classify_document(document: Doc) -> Iterator[str]:
     for word in document:
-        if word.ent_type_ and word.ent_type_ not in _NO_NAMES:
-            ends = word.i + 1 == len(document) or document[word.i + 1].ent_iob_ != "I"
-            yield NAMED if ends else OTHER
+        if word.ent_type_ and word.ent_type_ not in _IGNORED_ENTITIES:
+            is_last = word.i + 1 == len(document) or document[word.i + 1].ent_iob_ != "I"
+            yield NAMED if is_last else OTHER
         else:
             yield _CLASSES.get(word.pos_, OTHER)

@@ -1,4 +1,4 @@
-"""Making questions on disk: the same output however it is done, nothing lost by a stop, nothing half-written."""
+"""Running a maker: the output does not depend on the executor, a stopped job resumes, files appear complete."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from asreader import plugins
-from asreader.cloze.checkpoint import Made, Output
-from asreader.cloze.making import Job, Summary, make
-from asreader.cloze.stories.generator import stories
+from asreader.cloze.checkpoint import PieceOutput, PieceResult
+from asreader.cloze.making_job import MakingJob, MakingSummary, run_maker
+from asreader.cloze.stories.generator import generate_stories
 from asreader.errors import InputError
 
 SETTINGS = {"seed": 1}
@@ -30,132 +30,138 @@ class Number:
 
 @dataclass(frozen=True)
 class Count:
-    """Piece -> lines; it fails or stops where it is told to, and keeps a list of what it was asked."""
+    """Piece -> lines; fails at the piece `bad`, stops at the piece `stop`, and logs every call."""
 
-    asked: Path
+    log: Path
     bad: str = ""
     stop: str = ""
 
-    def __call__(self, piece: Number) -> tuple[Made, Output]:
-        with self.asked.open("a") as file:
+    def __call__(self, piece: Number) -> tuple[PieceResult, PieceOutput]:
+        with self.log.open("a") as file:
             file.write(piece.name + "\n")
         if piece.name == self.stop:
             raise KeyboardInterrupt
         if piece.name == self.bad:
-            return Made(piece.name, piece.size, bad=f"{piece.name}: nothing in it"), Output()
-        return Made(piece.name, piece.size, 2, {"windows": 5}, note=f"note {piece.name}"), Output(f"{piece.name}\n" * 2)
+            return PieceResult(piece.name, piece.size, bad=f"{piece.name}: nothing in it"), PieceOutput()
+        return PieceResult(piece.name, piece.size, 2, {"windows": 5}, note=f"note {piece.name}"), PieceOutput(
+            f"{piece.name}\n" * 2
+        )
 
 
 PIECES = [Number(str(number)) for number in range(8)]
 WHOLE = "".join(f"{number}\n" * 2 for number in range(8))
 
 
-def made(folder: Path, executor: str = "local", workers: int = 1, skip_bad: bool = False, **how: str) -> Summary:
-    (folder / "asked").unlink(missing_ok=True)
-    job = Job(folder / "out.txt", executor, workers, skip_bad)
-    return make(PIECES, Count(folder / "asked", **how), job, SETTINGS, "numbers")
+def run_numbers(
+    folder: Path, executor: str = "local", workers: int = 1, skip_bad: bool = False, **how: str
+) -> MakingSummary:
+    (folder / "calls").unlink(missing_ok=True)
+    job = MakingJob(folder / "out.txt", executor, workers, skip_bad)
+    return run_maker(PIECES, Count(folder / "calls", **how), job, SETTINGS, "numbers")
 
 
-def asked(folder: Path) -> list[str]:
-    return (folder / "asked").read_text().split()
+def read_calls(folder: Path) -> list[str]:
+    return (folder / "calls").read_text().split()
 
 
 def leftovers(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} - {"asked", "out.txt"}
+    return {path.name for path in folder.iterdir()} - {"calls", "out.txt"}
 
 
 @pytest.mark.parametrize("executor", plugins.list_plugins("executors"))
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_output_is_the_same_however_it_is_made(tmp_path: Path, executor: str, workers: int) -> None:
-    summary = made(tmp_path, executor, workers)
+def test_output_does_not_depend_on_executor_and_workers(tmp_path: Path, executor: str, workers: int) -> None:
+    summary = run_numbers(tmp_path, executor, workers)
     assert (tmp_path / "out.txt").read_text() == WHOLE
     assert summary.as_json() | {"notes": len(summary.notes)} == {"questions": 16, "windows": 40, "bad": 0, "notes": 8}
     assert not leftovers(tmp_path)
 
 
 @pytest.mark.parametrize("stop", ["1", "4", "7"])
-def test_a_stopped_job_goes_on_where_it_was(tmp_path: Path, stop: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stopped_job_resumes(tmp_path: Path, stop: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt):
-        made(tmp_path, stop=stop)
+        run_numbers(tmp_path, stop=stop)
     assert leftovers(tmp_path) == {"out.txt.unfinished"}
-    assert "the same command goes on from there" in capsys.readouterr().err.replace("\n", " ")
-    summary = made(tmp_path)
-    assert asked(tmp_path) == [piece.name for piece in PIECES[int(stop) :]]
+    assert "run the same command again to resume" in capsys.readouterr().err.replace("\n", " ")
+    summary = run_numbers(tmp_path)
+    assert read_calls(tmp_path) == [piece.name for piece in PIECES[int(stop) :]]
     assert (tmp_path / "out.txt").read_text() == WHOLE
     assert summary.questions == 16 and summary.counts["windows"] == 40
     assert not leftovers(tmp_path)
 
 
-def test_what_was_torn_by_a_kill_is_made_again(tmp_path: Path) -> None:
+def test_incomplete_lines_after_a_kill_are_made_again(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        made(tmp_path, stop="4")
+        run_numbers(tmp_path, stop="4")
     unfinished = tmp_path / "out.txt.unfinished"
     with (unfinished / "questions").open("a") as questions, (unfinished / "journal.jsonl").open("a") as journal:
         questions.write("4\nhalf a li")
         journal.write('{"made": {"name": "4", "si')
-    made(tmp_path)
-    assert asked(tmp_path) == ["4", "5", "6", "7"]
+    run_numbers(tmp_path)
+    assert read_calls(tmp_path) == ["4", "5", "6", "7"]
     assert (tmp_path / "out.txt").read_text() == WHOLE
 
 
-def test_another_job_does_not_go_on_with_it(tmp_path: Path) -> None:
+def test_a_job_with_other_settings_does_not_resume(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        made(tmp_path, stop="4")
-    job = Job(tmp_path / "out.txt", workers=1)
-    make(PIECES[:2], Count(tmp_path / "asked"), job, {"seed": 2}, "numbers")
+        run_numbers(tmp_path, stop="4")
+    job = MakingJob(tmp_path / "out.txt", workers=1)
+    run_maker(PIECES[:2], Count(tmp_path / "calls"), job, {"seed": 2}, "numbers")
     assert (tmp_path / "out.txt").read_text() == "0\n0\n1\n1\n"
 
 
 def test_pieces_that_have_changed_are_made_again(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        made(tmp_path, stop="4")
-    (tmp_path / "asked").unlink()
+        run_numbers(tmp_path, stop="4")
+    (tmp_path / "calls").unlink()
     pieces = [PIECES[0], Number("1", size=99), *PIECES[2:5]]
-    make(pieces, Count(tmp_path / "asked"), Job(tmp_path / "out.txt", workers=1), SETTINGS, "numbers")
-    assert asked(tmp_path) == ["1", "2", "3", "4"]
+    run_maker(pieces, Count(tmp_path / "calls"), MakingJob(tmp_path / "out.txt", workers=1), SETTINGS, "numbers")
+    assert read_calls(tmp_path) == ["1", "2", "3", "4"]
     assert (tmp_path / "out.txt").read_text() == WHOLE[:20]
 
 
-def test_a_bad_piece_ends_the_job_and_what_is_made_is_kept(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="3: nothing in it; --skip-bad leaves it out"):
-        made(tmp_path, bad="3")
+def test_a_bad_piece_ends_the_job_and_keeps_finished_pieces(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="3: nothing in it; or skip it with --skip-bad"):
+        run_numbers(tmp_path, bad="3")
     assert not (tmp_path / "out.txt").exists()
-    summary = made(tmp_path, bad="3", skip_bad=True)
+    summary = run_numbers(tmp_path, bad="3", skip_bad=True)
     assert (tmp_path / "out.txt").read_text() == WHOLE.replace("3\n", "")
-    assert asked(tmp_path) == ["4", "5", "6", "7"]
+    assert read_calls(tmp_path) == ["4", "5", "6", "7"]
     assert (summary.bad, summary.first_bad) == (1, ["3: nothing in it"])
 
 
 def test_a_job_that_fails_at_once_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError):
-        made(tmp_path, bad="0")
+        run_numbers(tmp_path, bad="0")
     assert not leftovers(tmp_path)
-    job = Job(tmp_path / "out.txt", workers=1, skip_bad=True)
+    job = MakingJob(tmp_path / "out.txt", workers=1, skip_bad=True)
     with pytest.raises(InputError, match="none of the numbers could be read; the first: 0: nothing in it"):
-        make(PIECES[:1], Count(tmp_path / "asked", bad="0"), job, SETTINGS, "numbers")
+        run_maker(PIECES[:1], Count(tmp_path / "calls", bad="0"), job, SETTINGS, "numbers")
     assert not leftovers(tmp_path)
 
 
-def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
+def test_an_old_file_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
     (tmp_path / "out.txt").write_text("old")
     with pytest.raises(KeyboardInterrupt):
-        made(tmp_path, stop="4")
+        run_numbers(tmp_path, stop="4")
     assert (tmp_path / "out.txt").read_text() == "old"
-    made(tmp_path)
+    run_numbers(tmp_path)
     assert (tmp_path / "out.txt").read_text() == WHOLE
 
 
-def in_files(piece: Number) -> tuple[Made, Output]:
-    return Made(piece.name, piece.size, 1), Output(files=((f"{piece.name}.question", f"text {piece.name}"),))
+def in_files(piece: Number) -> tuple[PieceResult, PieceOutput]:
+    return PieceResult(piece.name, piece.size, 1), PieceOutput(
+        files=((f"{piece.name}.question", f"text {piece.name}"),)
+    )
 
 
 def test_a_folder_of_files(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    make(PIECES, in_files, Job(out, workers=2), SETTINGS, "numbers", as_folder=True)
+    run_maker(PIECES, in_files, MakingJob(out, workers=2), SETTINGS, "numbers", as_folder=True)
     assert {path.name: path.read_text() for path in out.iterdir()} == {f"{n}.question": f"text {n}" for n in range(8)}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     with pytest.raises(InputError, match="exists already"):
-        make(PIECES, in_files, Job(out, workers=1), SETTINGS, "numbers", as_folder=True)
+        run_maker(PIECES, in_files, MakingJob(out, workers=1), SETTINGS, "numbers", as_folder=True)
 
 
 def command(folder: Path, out: Path) -> list[str]:
@@ -164,9 +170,9 @@ def command(folder: Path, out: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
-def test_a_kill_in_the_middle_costs_nothing_but_time(tmp_path: Path, signal_number: int) -> None:
+def test_a_killed_job_resumes_with_the_same_output(tmp_path: Path, signal_number: int) -> None:
     for number in range(24):
-        text = "\n".join(" ".join(sentence) for story in stories(60, number) for sentence in story.document)
+        text = "\n".join(" ".join(sentence) for story in generate_stories(60, number) for sentence in story.document)
         (tmp_path / f"book{number:02}.txt").write_text(f"_BOOK_TITLE_ : book{number:02}\n{text}\n")
     whole, out = tmp_path / "whole.txt", tmp_path / "out.txt"
     subprocess.run(command(tmp_path, whole), check=True, capture_output=True)
@@ -179,12 +185,12 @@ def test_a_kill_in_the_middle_costs_nothing_but_time(tmp_path: Path, signal_numb
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.002)
     os.killpg(process.pid, signal_number)
-    _, said = process.communicate()
+    _, errors = process.communicate()
     assert not out.exists()
     if signal_number == signal.SIGINT:
         assert process.returncode in (1, 130)
-        assert "the same command goes on from there" in said and "Traceback" not in said
+        assert "run the same command again to resume" in errors and "Traceback" not in errors
     done = subprocess.run(command(tmp_path, out), check=True, capture_output=True, text=True)
-    assert "going on from" in done.stderr
+    assert "resuming from" in done.stderr
     assert json.loads(done.stdout)["books"] == 24
     assert out.read_bytes() == whole.read_bytes()
