@@ -171,7 +171,7 @@ def card(found: Calibrated, about: str, checks: dict[str, tuple[Path, bool]]) ->
         store = load_store(data, format="lambada" if answerable else None)
         evaluation = reader.evaluate(store)
         evaluation = evaluation.answerable(store) if answerable else evaluation
-        scores, error = evaluation.scores, calibration.calibration(evaluation.predictions).error
+        scores, error = evaluation.scores, calibration.measure_reliability(evaluation.predictions).error
         low, high = scores.interval
         row = (name, f"{scores.questions:,}", f"{scores.accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{error:.3f}")
         lines.append("| " + " | ".join((*row, f"{scores.unknown_words:.1%}")) + " |")

@@ -21,7 +21,7 @@ from asreader import plugins
 from asreader.data.example import Example
 from asreader.data.occurrences import occurrences
 from asreader.evaluation import metrics
-from asreader.evaluation.predictions import Prediction, real
+from asreader.evaluation.predictions import Prediction, mask_distinct_candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class Evaluation:
     @property
     def scores(self) -> metrics.Scores:
         """Accuracy and its company, with ties shared equally."""
-        return metrics.scores(self.predictions, metrics.shared, answer_not_in_document=self.answer_not_in_document)
+        return metrics.score_predictions(
+            self.predictions, metrics.share_ties, answer_not_in_document=self.answer_not_in_document
+        )
 
 
 def evaluate(name: str, examples: Iterable[Example]) -> Evaluation:
@@ -55,7 +57,9 @@ def predict(name: str, examples: Iterable[Example]) -> Iterator[Prediction]:
 
 def prediction(example: Example, weights: Sequence[float]) -> Prediction:
     """Weights -> Prediction: equal weights are equal probabilities, so that ties stay ties."""
-    return Prediction(example.id, example.answer, example.choices, shares(weights, real(example.choices)))
+    return Prediction(
+        example.id, example.answer, example.choices, shares(weights, mask_distinct_candidates(example.choices))
+    )
 
 
 def shares(weights: Sequence[float], mask: NDArray[np.bool_]) -> NDArray[np.float32]:

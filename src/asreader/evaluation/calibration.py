@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.errors import InputError
-from asreader.evaluation.metrics import wilson
-from asreader.evaluation.predictions import Prediction, real
+from asreader.evaluation.metrics import compute_wilson_interval
+from asreader.evaluation.predictions import Prediction, mask_distinct_candidates
 
 BINS = 10
-COLDEST, HOTTEST = 1 / 64, 64.0
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1 / 64, 64.0
 """The temperatures looked at: predictions that are all right would be sharpened without end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class ReliabilityBin:
     """Questions of like confidence: how sure the reader was on average, how often it was right."""
 
     questions: int
@@ -35,14 +35,14 @@ class Bin:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95% Wilson interval of the accuracy."""
-        return wilson(self.accuracy, self.questions)
+        return compute_wilson_interval(self.accuracy, self.questions)
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class ReliabilityCurve:
     """Bins of (nearly) equally many questions, least sure first, and the expected calibration error."""
 
-    bins: tuple[Bin, ...]
+    bins: tuple[ReliabilityBin, ...]
 
     @property
     def error(self) -> float:
@@ -52,23 +52,23 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coverage:
+class CoverageCurve:
     """What answering only at or above a confidence gives: one entry for each confidence that occurs, rising."""
 
     thresholds: NDArray[np.float64]
     coverage: NDArray[np.float64]  # the share of questions that are answered
     accuracy: NDArray[np.float64]  # of those
 
-    def at(self, confidence: float) -> Point:
+    def find_point(self, confidence: float) -> CoveragePoint:
         """When only questions with at least this confidence are answered."""
         place = int(np.searchsorted(self.thresholds, confidence))
         if place == len(self.thresholds):
-            return Point(confidence, 0.0, None)
-        return Point(confidence, float(self.coverage[place]), float(self.accuracy[place]))
+            return CoveragePoint(confidence, 0.0, None)
+        return CoveragePoint(confidence, float(self.coverage[place]), float(self.accuracy[place]))
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CoveragePoint:
     """The share of questions answered at or above a confidence and the accuracy on them; None if none is."""
 
     threshold: float
@@ -77,51 +77,51 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class AnswerOutcomes:
     """Of each question with a known answer, in the given order: how sure the reader was and whether it was right."""
 
     confidence: NDArray[np.float64]
-    right: NDArray[np.bool_]
+    correct: NDArray[np.bool_]
 
 
-def judged(predictions: Sequence[Prediction]) -> Judged:
+def judge_answers(predictions: Sequence[Prediction]) -> AnswerOutcomes:
     """Confidence and verdict of each question; one without any candidate is wrong, with confidence 0."""
     known = [prediction for prediction in predictions if prediction.answer is not None]
     if not known:
         raise InputError("there is nothing to judge: no question has a known answer")
     confidence, right = np.zeros(len(known)), np.zeros(len(known), dtype=np.bool_)
     for number, prediction in enumerate(known):
-        if real(prediction.candidates).any():
+        if mask_distinct_candidates(prediction.candidates).any():
             best = prediction.best
             confidence[number] = prediction.probabilities[best]
             right[number] = prediction.candidates[best] == prediction.answer
-    return Judged(confidence, right)
+    return AnswerOutcomes(confidence, right)
 
 
-def calibration(predictions: Sequence[Prediction], bins: int = BINS) -> Calibration:
+def measure_reliability(predictions: Sequence[Prediction], bins: int = BINS) -> ReliabilityCurve:
     """The reliability curve; of questions with the same confidence, earlier ones fall into the lower bin."""
-    every = judged(predictions)
+    every = judge_answers(predictions)
     order = np.argsort(every.confidence, kind="stable")
     parts = [part for part in np.array_split(order, bins) if len(part)]
-    return Calibration(tuple(_bin(every.confidence[part], every.right[part]) for part in parts))
+    return ReliabilityCurve(tuple(_bin(every.confidence[part], every.correct[part]) for part in parts))
 
 
-def _bin(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> Bin:
+def _bin(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> ReliabilityBin:
     lowest, highest = float(confidence[0]), float(confidence[-1])
-    return Bin(len(right), lowest, highest, float(confidence.mean()), float(right.mean()))
+    return ReliabilityBin(len(right), lowest, highest, float(confidence.mean()), float(right.mean()))
 
 
-def coverage(predictions: Sequence[Prediction]) -> Coverage:
+def measure_coverage(predictions: Sequence[Prediction]) -> CoverageCurve:
     """Accuracy against the share of questions answered, for every confidence one could ask for."""
-    every = judged(predictions)
+    every = judge_answers(predictions)
     order = np.argsort(every.confidence, kind="stable")
     thresholds, firsts = np.unique(every.confidence[order], return_index=True)
     answered = len(order) - firsts
-    right = every.right[order][::-1].cumsum()[::-1][firsts]
-    return Coverage(thresholds, answered / len(order), right / answered)
+    right = every.correct[order][::-1].cumsum()[::-1][firsts]
+    return CoverageCurve(thresholds, answered / len(order), right / answered)
 
 
-def temperature(predictions: Sequence[Prediction]) -> float:
+def fit_temperature(predictions: Sequence[Prediction]) -> float:
     """The T for which probabilities raised to 1/T, shared out anew, make the answers most likely; fit it on validation.
 
     Questions whose answer has no probability at all tell nothing about T and are left out. Above 1: the reader is too
@@ -137,7 +137,7 @@ def temperature(predictions: Sequence[Prediction]) -> float:
         means = np.add.reduceat(shares * given.logs, given.starts) / np.add.reduceat(shares, given.starts)
         return float((means - given.answers).sum())
 
-    low, high = -math.log(HOTTEST), -math.log(COLDEST)
+    low, high = -math.log(MAX_TEMPERATURE), -math.log(MIN_TEMPERATURE)
     while high - low > 1e-9:
         middle = (low + high) / 2
         low, high = (low, middle) if slope(math.exp(middle)) > 0 else (middle, high)
@@ -157,7 +157,7 @@ def _support(predictions: Sequence[Prediction]) -> _Support:
     logs: list[NDArray[np.float64]] = []
     answers: list[float] = []
     for prediction in predictions:
-        has = real(prediction.candidates) & (prediction.probabilities > 0)
+        has = mask_distinct_candidates(prediction.candidates) & (prediction.probabilities > 0)
         place = prediction.candidates.index(prediction.answer) if prediction.answer in prediction.candidates else -1
         if place >= 0 and has[place]:
             own = np.log(prediction.probabilities.astype(np.float64), where=has, out=np.full(len(has), -np.inf))
@@ -170,10 +170,15 @@ def _support(predictions: Sequence[Prediction]) -> _Support:
     return _Support(np.concatenate(logs), starts, np.array(answers))
 
 
-def tempered(predictions: Sequence[Prediction], temperature: float) -> list[Prediction]:
+def apply_temperature(predictions: Sequence[Prediction], temperature: float) -> list[Prediction]:
     """The same predictions at another temperature: the order of the candidates stays, the confidence changes."""
     return [
-        Prediction(one.id, one.answer, one.candidates, _raised(one.probabilities * real(one.candidates), temperature))
+        Prediction(
+            one.id,
+            one.answer,
+            one.candidates,
+            _raised(one.probabilities * mask_distinct_candidates(one.candidates), temperature),
+        )
         for one in predictions
     ]
 

@@ -18,15 +18,15 @@ from asreader.data.loading import load_store
 from asreader.errors import InputError
 from asreader.evaluation import bootstrap, ensembles
 from asreader.evaluation.bootstrap import SEED, Interval
-from asreader.evaluation.ensembles import Aligned
-from asreader.evaluation.result_table import prediction_files
+from asreader.evaluation.ensembles import AlignedPredictions
+from asreader.evaluation.result_table import find_prediction_files
 
-SPLITS = 20_000
+MAX_PERMUTATIONS = 20_000
 """Up to so many ways to deal the runs to two sides are all looked at; of more, so many are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedSystem:
     """One system: the mean accuracy of its runs, and their standard deviation if there are several."""
 
     name: str
@@ -61,8 +61,8 @@ class Flip:
 class Comparison:
     """Two systems on the same questions. Counts and flips are by the vote of each side's runs."""
 
-    first: Side
-    second: Side
+    first: ComparedSystem
+    second: ComparedSystem
     questions: int
     both: int
     only_first: int
@@ -78,22 +78,24 @@ class Comparison:
         return asdict(self)
 
 
-def compare(
+def compare_systems(
     first: Path, second: Path, *, split: str | None = None, data: Path | None = None, format: str | None = None
 ) -> Comparison:
     """Compare prediction files, runs or folders of runs; with the data they are of, flips have their question."""
-    sides = [prediction_files(path, split or "valid") for path in (first, second)]
-    said = ensembles.aligned([file for files in sides for file in files])
-    found = compared(said, len(sides[0]), str(first), str(second))
+    sides = [find_prediction_files(path, split or "valid") for path in (first, second)]
+    said = ensembles.align_predictions([file for files in sides for file in files])
+    found = compare_aligned(said, len(sides[0]), str(first), str(second))
     if data is None:
         return found
     chosen = split or ("valid" if first.is_dir() or second.is_dir() else None)
     return replace(found, flips=_with_questions(found.flips, data, chosen, format))
 
 
-def compared(said: Aligned, first_runs: int, first: str = "first", second: str = "second") -> Comparison:
+def compare_aligned(
+    said: AlignedPredictions, first_runs: int, first: str = "first", second: str = "second"
+) -> Comparison:
     """Compare the first few of some aligned runs with the rest of them."""
-    alone = said.alone()
+    alone = said.mark_correct_by_reader()
     one, two = alone[:first_runs], alone[first_runs:]
     ours = _voice(said, range(first_runs))
     theirs = _voice(said, range(first_runs, len(alone)))
@@ -109,13 +111,15 @@ def compared(said: Aligned, first_runs: int, first: str = "first", second: str =
         only_second=only_second,
         neither=alone.shape[1] - both - only_first - only_second,
         difference=float(one.mean() - two.mean()),
-        interval=bootstrap.difference(one, two),
-        evidence=mcnemar(only_first, only_second) if single else permutation(one.sum(axis=1), two.sum(axis=1)),
+        interval=bootstrap.compute_difference_interval(one, two),
+        evidence=run_mcnemar_test(only_first, only_second)
+        if single
+        else run_permutation_test(one.sum(axis=1), two.sum(axis=1)),
         flips=_flips(said, ours, theirs),
     )
 
 
-def mcnemar(only_first: int, only_second: int) -> Evidence:
+def run_mcnemar_test(only_first: int, only_second: int) -> Evidence:
     """Exact McNemar test: were both equally good, each question that one alone answers would be a fair coin's toss."""
     tosses = only_first + only_second
     ways = tail = 1  # of no heads; then of one more and one more
@@ -125,7 +129,9 @@ def mcnemar(only_first: int, only_second: int) -> Evidence:
     return Evidence("exact McNemar test", min(1.0, 2 * tail / 2**tosses), min(1.0, 2 / 2**tosses))
 
 
-def permutation(first: Sequence[int] | NDArray[np.integer], second: Sequence[int] | NDArray[np.integer]) -> Evidence:
+def run_permutation_test(
+    first: Sequence[int] | NDArray[np.integer], second: Sequence[int] | NDArray[np.integer]
+) -> Evidence:
     """Permutation test on numbers of right answers: were the sides the same, runs might be dealt to them in any way.
 
     p is the share of the ways with a difference of means at least as large as the real one; of very many ways some
@@ -138,19 +144,23 @@ def permutation(first: Sequence[int] | NDArray[np.integer], second: Sequence[int
         return abs(len(runs) * sum(runs[run] for run in chosen) - taken * sum(runs))
 
     real, ways = distance(range(taken)), math.comb(len(runs), taken)
-    if ways <= SPLITS:
+    if ways <= MAX_PERMUTATIONS:
         hits = sum(distance(chosen) >= real for chosen in combinations(range(len(runs)), taken))
         # Sides of the same size may trade places: each difference then comes twice.
         return Evidence("exact permutation test on runs", hits / ways, (2 if 2 * taken == len(runs) else 1) / ways)
     random = np.random.default_rng(SEED)
-    hits = 1 + sum(distance(random.permutation(len(runs))[:taken]) >= real for _ in range(SPLITS))
-    return Evidence(f"permutation test on runs, {SPLITS:,} draws", hits / (SPLITS + 1), 1 / (SPLITS + 1))
+    hits = 1 + sum(distance(random.permutation(len(runs))[:taken]) >= real for _ in range(MAX_PERMUTATIONS))
+    return Evidence(
+        f"permutation test on runs, {MAX_PERMUTATIONS:,} draws",
+        hits / (MAX_PERMUTATIONS + 1),
+        1 / (MAX_PERMUTATIONS + 1),
+    )
 
 
-def _side(name: str, right: NDArray[np.bool_]) -> Side:
+def _side(name: str, right: NDArray[np.bool_]) -> ComparedSystem:
     accuracies = right.mean(axis=1)
     deviation = float(accuracies.std(ddof=1)) if len(right) > 1 else None
-    return Side(name, len(right), float(accuracies.mean()), deviation)
+    return ComparedSystem(name, len(right), float(accuracies.mean()), deviation)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +172,7 @@ class _Voice:
     support: NDArray[np.float64]  # the mean probability of the right answer
 
 
-def _voice(said: Aligned, runs: Sequence[int]) -> _Voice:
+def _voice(said: AlignedPredictions, runs: Sequence[int]) -> _Voice:
     votes = np.zeros(said.probabilities.shape[1:])
     every = np.arange(len(votes))
     for run in runs:
@@ -172,7 +182,7 @@ def _voice(said: Aligned, runs: Sequence[int]) -> _Voice:
     return _Voice(choice, choice == said.answers, support)  # the answer that nobody knows has no place
 
 
-def _flips(said: Aligned, ours: _Voice, theirs: _Voice) -> tuple[Flip, ...]:
+def _flips(said: AlignedPredictions, ours: _Voice, theirs: _Voice) -> tuple[Flip, ...]:
     swing = np.abs(ours.support - theirs.support)
     return tuple(
         Flip(

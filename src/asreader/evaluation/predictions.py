@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from asreader.errors import InputError
 from asreader.system.atomic_files import replacing
 
-LARGEST = float(np.float32(1.001))
+MAX_PROBABILITY = float(np.float32(1.001))
 """How far above 1 a probability may lie: float32 sums are not exact."""
 
 
@@ -39,7 +39,7 @@ class Prediction:
         probabilities = np.array(self.probabilities, dtype=np.float32)
         if probabilities.shape != (len(self.candidates),):
             raise ValueError(f"{len(self.candidates)} candidates but probabilities of shape {probabilities.shape}")
-        if len(probabilities) and not (probabilities.min() >= 0 and probabilities.max() <= LARGEST):
+        if len(probabilities) and not (probabilities.min() >= 0 and probabilities.max() <= MAX_PROBABILITY):
             raise ValueError("a probability does not lie between 0 and 1")
         probabilities.setflags(write=False)
         object.__setattr__(self, "probabilities", probabilities)
@@ -48,7 +48,7 @@ class Prediction:
     def ranking(self) -> NDArray[np.intp]:
         """Indices of the real candidates, most probable first; a tie is decided by the data's own order."""
         order = np.argsort(-self.probabilities, kind="stable")
-        return order[real(self.candidates)[order]]
+        return order[mask_distinct_candidates(self.candidates)[order]]
 
     @property
     def best(self) -> int:
@@ -59,7 +59,7 @@ class Prediction:
         return int(ranking[0])
 
 
-def real(candidates: Sequence[str]) -> NDArray[np.bool_]:
+def mask_distinct_candidates(candidates: Sequence[str]) -> NDArray[np.bool_]:
     """True for the candidates that count: the first copy of each one that is not empty."""
     first = {candidate: index for index, candidate in reversed(tuple(enumerate(candidates))) if candidate.strip()}
     mask = np.zeros(len(candidates), dtype=np.bool_)
@@ -67,23 +67,23 @@ def real(candidates: Sequence[str]) -> NDArray[np.bool_]:
     return mask
 
 
-def write(path: str | os.PathLike[str], predictions: Iterable[Prediction]) -> None:
+def write_predictions(path: str | os.PathLike[str], predictions: Iterable[Prediction]) -> None:
     """Predictions -> JSONL file (.gz and .xz are compressed), all or nothing: an interrupted write leaves no trace."""
     path = Path(path)
     with replacing(path) as scratch, _opened(scratch, path.suffix, "wb") as file:
         file.writelines(map(_line, _distinct(predictions)))
 
 
-def read(path: str | os.PathLike[str]) -> list[Prediction]:
+def read_predictions(path: str | os.PathLike[str]) -> list[Prediction]:
     """JSONL file (plain, .gz or .xz) -> Predictions, in the file's order."""
     return [
         Prediction(line.id, line.answer, tuple(line.candidates), np.array(line.probabilities, dtype=np.float32))
-        for line in lines(path)
+        for line in iterate_predictions(path)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PredictionLine:
     """A checked line of a prediction file; plain lists, since many files are read in a row."""
 
     id: str
@@ -92,7 +92,7 @@ class Line:
     probabilities: list[float]
 
 
-def lines(path: str | os.PathLike[str]) -> Iterator[Line]:
+def iterate_predictions(path: str | os.PathLike[str]) -> Iterator[PredictionLine]:
     """JSONL file (plain, .gz or .xz) -> its lines; an InputError names the file, and the line that is none."""
     seen: set[str] = set()
     for number, text in enumerate(_read(Path(path)), start=1):
@@ -156,7 +156,7 @@ def _shortest(values: NDArray[np.float32]) -> list[float]:
     return exact
 
 
-def _parsed(text: bytes) -> Line:
+def _parsed(text: bytes) -> PredictionLine:
     """One line of JSON -> Line; ValueError says why it is none."""
     record = json.loads(text)
     told = record if isinstance(record, dict) else {}
@@ -172,9 +172,9 @@ def _parsed(text: bytes) -> Line:
         raise ValueError(f"{len(candidates)} candidates but {len(probabilities)} probabilities")
     if answer is not None and not isinstance(answer, str):
         raise ValueError('"answer" is neither text nor null')
-    return Line(id, answer, candidates, probabilities)
+    return PredictionLine(id, answer, candidates, probabilities)
 
 
 def _between(values: list[float]) -> bool:
     """Whether all lie between 0 and 1; only in a sum is a NaN sure to be noticed, wherever it stands."""
-    return not values or (min(values) >= 0 and max(values) <= LARGEST and sum(values) >= 0)
+    return not values or (min(values) >= 0 and max(values) <= MAX_PROBABILITY and sum(values) >= 0)

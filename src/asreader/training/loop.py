@@ -362,7 +362,7 @@ class Training:
         scores = None
         if self.valid is not None:
             evaluation = self.reader.evaluate(self.valid)
-            predictions.write(self.run.predictions("valid"), evaluation.predictions)
+            predictions.write_predictions(self.run.predictions("valid"), evaluation.predictions)
             scores = evaluation.scores
         self.run.save_card(card(self.settings, self.reader.vocabulary, len(self.trainable), scores))
 

@@ -12,30 +12,30 @@ from asreader.evaluation.breakdowns.breakdown_table import Cell, Table
 from asreader.evaluation.breakdowns.systems import System
 
 
-def right_table(systems: Sequence[System]) -> Table:
+def tabulate_correct_runs(systems: Sequence[System]) -> Table:
     """How many questions 0, 1, 2... all runs answer rightly."""
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
-        counts = np.bincount(system.right.sum(axis=0), minlength=len(system.runs) + 1).tolist()
+        counts = np.bincount(system.correct.sum(axis=0), minlength=len(system.runs) + 1).tolist()
         rows += [(system.name, right, count, count / len(system.questions)) for right, count in enumerate(counts)]
     return Table(("system", "runs right", "questions", "share"), tuple(rows))
 
 
-def pair_table(systems: Sequence[System]) -> Table:
+def tabulate_agreement(systems: Sequence[System]) -> Table:
     """For each two runs the share of questions to which they give the same answer."""
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
-        same = pairwise(system)
-        for (one, name), (two, other) in product(enumerate(labels(system.runs)), repeat=2):
+        same = compute_pairwise_agreement(system)
+        for (one, name), (two, other) in product(enumerate(label_runs(system.runs)), repeat=2):
             rows.append((system.name, name, other, float(same[one, two])))
     return Table(("system", "run", "other run", "same answer"), tuple(rows))
 
 
-def pairwise(system: System) -> NDArray[np.float64]:
+def compute_pairwise_agreement(system: System) -> NDArray[np.float64]:
     """Runs by runs: the share of questions to which both give the same answer."""
-    return np.array([(system.alone.places == own).mean(axis=1) for own in system.alone.places])
+    return np.array([(system.run_choices.indices == own).mean(axis=1) for own in system.run_choices.indices])
 
 
-def labels(runs: Sequence[str]) -> list[str]:
+def label_runs(runs: Sequence[str]) -> list[str]:
     """The names of the runs; numbers where names are the same."""
     return list(runs) if len(set(runs)) == len(runs) else [f"{number} {run}" for number, run in enumerate(runs, 1)]

@@ -13,7 +13,7 @@ from asreader.system.markup import shortened, visible
 
 Cell = str | int | float | None
 
-SHOWN = 60
+MAX_TEXT_LENGTH = 60
 """Characters of a text that a page shows; a CSV file has all of them."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 _MARKDOWN = re.compile(r"[\\`*_~\[\]|$#]")
@@ -36,16 +36,16 @@ class Table:
         place = self.header.index(name)
         return [row[place] for row in self.rows]
 
-    def where(self, name: str, value: Cell) -> Table:
+    def select_rows(self, name: str, value: Cell) -> Table:
         """The rows that have this value in this column."""
         place = self.header.index(name)
         return Table(self.header, tuple(row for row in self.rows if row[place] == value))
 
-    def records(self) -> Iterator[dict[str, Cell]]:
+    def iterate_records(self) -> Iterator[dict[str, Cell]]:
         """Each row, its cells by name."""
         return (dict(zip(self.header, row, strict=True)) for row in self.rows)
 
-    def csv(self) -> str:
+    def to_csv(self) -> str:
         """CSV with every digit; texts are in quotes, numbers are not.
 
         A text that a spreadsheet would take for a formula (= + - @ in front) gets an apostrophe in front, and so does
@@ -57,18 +57,18 @@ class Table:
         writer.writerows([_harmless(cell) for cell in row] for row in self.rows)
         return written.getvalue()
 
-    def markdown(self) -> str:
+    def to_markdown(self) -> str:
         """A Markdown table: numbers rounded, texts shortened and escaped."""
         lines = [self.header, ["---"] * len(self.header), *(map(_shown, row) for row in self.rows)]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def plain(text: str, longest: int = SHOWN) -> str:
+def flatten_text(text: str, longest: int = MAX_TEXT_LENGTH) -> str:
     """A text that can stand on one line anywhere: of bearable length, nothing in it is obeyed."""
     return " ".join(visible(shortened(text, longest)).split())
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """A text as Markdown that shows it letter by letter."""
     return _MARKDOWN.sub(r"\\\g<0>", html.escape(text, quote=False))
 
@@ -82,5 +82,5 @@ def _harmless(cell: Cell) -> Cell:
 
 def _shown(cell: Cell) -> str:
     if isinstance(cell, str):
-        return escaped(plain(cell))
+        return escape_markdown(flatten_text(cell))
     return "" if cell is None else f"{cell:.4f}" if isinstance(cell, float) else f"{cell:,}"

@@ -17,16 +17,16 @@ from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import ensembles
 from asreader.evaluation.breakdowns import slices
-from asreader.evaluation.breakdowns.slices import Questions, Verdicts
-from asreader.evaluation.ensembles import Aligned
+from asreader.evaluation.breakdowns.slices import CorrectAnswers, QuestionFacts
+from asreader.evaluation.ensembles import AlignedPredictions
 from asreader.evaluation.predictions import Prediction
-from asreader.evaluation.result_table import prediction_files
+from asreader.evaluation.result_table import find_prediction_files
 
-NONE = -1
+NO_CANDIDATE = -1
 
 
 @dataclass(frozen=True)
-class Source:
+class SystemSource:
     """Where a system's predictions lie (a prediction file, a run, a folder of runs) and the questions they are of."""
 
     predictions: Path
@@ -34,7 +34,7 @@ class Source:
     name: str = ""
 
 
-def source(text: str, data: Path) -> Source:
+def parse_source(text: str, data: Path) -> SystemSource:
     """[NAME=]PRED[:DATA] -> Source, on `data` where it names none; a path may itself hold = and :."""
     given, equals, rest = text.partition("=")
     if not equals or Path(text.rpartition(":")[0] or text).exists() or Path(text).exists():
@@ -44,14 +44,14 @@ def source(text: str, data: Path) -> Source:
         before, after = rest, ""
     if not before:
         raise InputError(f"--also {text}: names no predictions; write NAME=PRED or NAME=PRED:DATA")
-    return Source(Path(before), Path(after) if after else data, given)
+    return SystemSource(Path(before), Path(after) if after else data, given)
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChosenCandidates:
     """The candidate chosen for each question, NONE where there is nothing to choose from, and its probability."""
 
-    places: NDArray[np.intp]
+    indices: NDArray[np.intp]
     confidence: NDArray[np.float32]
 
 
@@ -61,49 +61,49 @@ class System:
 
     name: str
     runs: tuple[str, ...]
-    said: Aligned
-    questions: Questions  # in the order of `said`
+    aligned: AlignedPredictions
+    questions: QuestionFacts  # in the order of `said`
     vocabulary: Vocabulary | None = None
 
     @cached_property
-    def alone(self) -> Chosen:
+    def run_choices(self) -> ChosenCandidates:
         """Runs by questions: what each run says."""
-        return _chosen(self.said.probabilities)
+        return _chosen(self.aligned.probabilities)
 
     @cached_property
-    def together(self) -> Chosen:
+    def average_choices(self) -> ChosenCandidates:
         """What the average of the runs says."""
-        return _chosen(self.said.probabilities.mean(axis=0, dtype=np.float64).astype(np.float32))
+        return _chosen(self.aligned.probabilities.mean(axis=0, dtype=np.float64).astype(np.float32))
 
     @cached_property
-    def right(self) -> Verdicts:
+    def correct(self) -> CorrectAnswers:
         """Runs by questions: whether the answer is right."""
-        return np.asarray((self.alone.places == self.said.answers) & (self.said.answers != NONE))
+        return np.asarray((self.run_choices.indices == self.aligned.answers) & (self.aligned.answers != NO_CANDIDATE))
 
     @cached_property
-    def answers(self) -> list[Prediction]:
+    def chosen_predictions(self) -> list[Prediction]:
         """What all runs say, one after another: the chosen candidates alone, since all else would only take time."""
         return [
             _only(question, place, sure)
-            for places, confidence in zip(self.alone.places, self.alone.confidence, strict=True)
-            for question, place, sure in zip(self.said.questions, places.tolist(), confidence.tolist(), strict=True)
+            for places, confidence in zip(self.run_choices.indices, self.run_choices.confidence, strict=True)
+            for question, place, sure in zip(self.aligned.questions, places.tolist(), confidence.tolist(), strict=True)
         ]
 
 
 def _only(question: Prediction, place: int, confidence: float) -> Prediction:
     """A prediction whose one candidate is the chosen one."""
-    candidates = () if place == NONE else (question.candidates[place],)
+    candidates = () if place == NO_CANDIDATE else (question.candidates[place],)
     return Prediction(question.id, question.answer, candidates, np.full(len(candidates), confidence, dtype=np.float32))
 
 
-def _chosen(probabilities: NDArray[np.float32]) -> Chosen:
+def _chosen(probabilities: NDArray[np.float32]) -> ChosenCandidates:
     """The most probable of the candidates on the last axis, the first of equals; what does not count is below 0."""
     highest = probabilities.max(axis=-1)
-    return Chosen(np.where(highest < 0, NONE, probabilities.argmax(axis=-1)), np.maximum(highest, 0))
+    return ChosenCandidates(np.where(highest < 0, NO_CANDIDATE, probabilities.argmax(axis=-1)), np.maximum(highest, 0))
 
 
-def load(
-    sources: Sequence[Source], *, split: str | None = None, format: str | None = None, skip_bad: bool = False
+def load_systems(
+    sources: Sequence[SystemSource], *, split: str | None = None, format: str | None = None, skip_bad: bool = False
 ) -> list[System]:
     """Read every system; those on the same questions share what there is to know of them."""
     shelf = _Shelf(split, format, skip_bad)
@@ -120,23 +120,29 @@ class _Shelf:
     def __init__(self, split: str | None, format: str | None, skip_bad: bool) -> None:
         self.split, self.format, self.skip_bad = split, format, skip_bad
         self.stores: dict[Path, Store] = {}
-        self.known: dict[tuple[Path, tuple[str, ...]], Questions] = {}
+        self.known: dict[tuple[Path, tuple[str, ...]], QuestionFacts] = {}
 
-    def system(self, source: Source) -> System:
+    def system(self, source: SystemSource) -> System:
         """Predictions beside their questions, both in the order of the first prediction file."""
-        files = prediction_files(source.predictions, self.split or "valid")
-        said = ensembles.aligned(files)
-        if not said.known.any():
+        files = find_prediction_files(source.predictions, self.split or "valid")
+        said = ensembles.align_predictions(files)
+        if not said.has_answer.any():
             raise InputError(f"{files[0]}: there is nothing to analyse: no question has a known answer")
-        said = said.part(np.flatnonzero(said.known))
+        said = said.select_questions(np.flatnonzero(said.has_answer))
         asked = self.questions(source.data, said.questions, files[0])
-        return System(source.name or name(source.predictions), tuple(map(name, files)), said, asked, _vocabulary(files))
+        return System(
+            source.name or derive_name(source.predictions),
+            tuple(map(derive_name, files)),
+            said,
+            asked,
+            _vocabulary(files),
+        )
 
-    def questions(self, data: Path, said: Sequence[Prediction], origin: Path) -> Questions:
+    def questions(self, data: Path, said: Sequence[Prediction], origin: Path) -> QuestionFacts:
         """What there is to know of the questions that were answered."""
         key = data, tuple(prediction.id for prediction in said)
         if key not in self.known:
-            self.known[key] = slices.questions(name(data), self._examples(data, said, origin))
+            self.known[key] = slices.describe_questions(derive_name(data), self._examples(data, said, origin))
         for prediction, answer in zip(said, self.known[key].answers, strict=True):
             _agree(prediction, answer, data, origin)
         return self.known[key]
@@ -160,7 +166,7 @@ def _agree(prediction: Prediction, answer: str | None, data: Path, origin: Path)
         raise InputError(f"{origin}: the question {prediction.id!r} has another answer than in {data}")
 
 
-def name(path: Path) -> str:
+def derive_name(path: Path) -> str:
     """What to call a prediction file (its run if it lies in one), a folder or data: the name without endings."""
     resolved = path.resolve()
     if resolved.is_file() and resolved.parent.name == "predictions":
