@@ -1,4 +1,4 @@
-"""the figures of the result tables of the paper, as fractions of 1."""
+"""the accuracies of the paper's result tables, as fractions of 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PublishedAccuracy:
-    """Two accuracies of the paper; what it does not say is None."""
+    """Validation and test accuracy of one system; None if the paper does not report it."""
 
     valid: float | None = None
     test: float | None = None
@@ -47,7 +47,7 @@ TOP_K_ACCURACY = {
     "cbt-ne": {1: 0.710, 2: 0.869, 5: 0.968},
     "cbt-cn": {1: 0.675, 2: 0.825, 5: 0.954},
 }
-"""Its greedy ensemble on test data: the answer among the best k."""
+"""Top-k accuracy of its greedy ensemble on test data."""
 
 MEMORY_NETWORK = "MemNN, window memory and self-supervision"
 
@@ -80,4 +80,4 @@ OTHER_SYSTEMS = {
         MEMORY_NETWORK: PublishedAccuracy(0.642, 0.630),
     },
 }
-"""Systems that the paper compares itself with, by its own report."""
+"""Systems that the paper compares with, as it reports them."""
