@@ -37,7 +37,7 @@ class ComparedSystem:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence against the null hypothesis of no difference: test, two-sided p, smallest p that the test can give here."""
+    """Evidence against the null hypothesis of no difference: the test, its two-sided p and the smallest possible p."""
 
     test: str
     p: float
