@@ -26,8 +26,8 @@ def name_data_sets(systems: Sequence[System]) -> dict[str, QuestionFacts]:
     distinct = list({id(system.questions): system.questions for system in systems}.values())
     names = [questions.name for questions in distinct]
     return {
-        asked.name if names.count(asked.name) == 1 else f"{asked.name} ({names[:place].count(asked.name) + 1})": asked
-        for place, asked in enumerate(distinct)
+        name if names.count(name) == 1 else f"{name} ({names[:index].count(name) + 1})": questions
+        for index, (name, questions) in enumerate(zip(names, distinct, strict=True))
     }
 
 
