@@ -181,7 +181,7 @@ def format_card(calibrated: Calibrated, about: str, checks: dict[str, tuple[Path
         store = load_store(data, format="lambada" if answerable else None)
         evaluation = reader.evaluate(store)
         evaluation = evaluation.answerable(store) if answerable else evaluation
-        scores, error = evaluation.scores, calibration.calibration(evaluation.predictions).error
+        scores, error = evaluation.scores, calibration.measure_reliability(evaluation.predictions).error
         low, high = scores.interval
         row = (name, f"{scores.questions:,}", f"{scores.accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{error:.3f}")
         lines.append("| " + " | ".join((*row, f"{scores.unknown_words:.1%}")) + " |")

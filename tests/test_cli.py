@@ -130,7 +130,7 @@ def test_evaluate_has_the_fixed_fields_and_writes_predictions(run: Path, cbt: Pa
         "questions", "accuracy", "accuracy_at", "interval", "answer_not_in_document", "unknown_words",
     }  # fmt: skip
     assert set(found["accuracy_at"]) == {"1", "2", "5"}
-    assert [p.candidates for p in predictions.read(tmp_path / "p.jsonl")] == [
+    assert [p.candidates for p in predictions.read_predictions(tmp_path / "p.jsonl")] == [
         ("Ana", "Bo", "mill", "pear"),
         ("Cy", "Di"),
     ]

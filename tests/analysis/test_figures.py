@@ -23,10 +23,10 @@ from asreader.errors import InputError
 from asreader.evaluation import ensembles, predictions
 from asreader.evaluation.breakdowns import slices, systems
 from asreader.evaluation.breakdowns.breakdown_table import Cell
-from asreader.evaluation.breakdowns.reliability import MISTAKES
-from asreader.evaluation.breakdowns.systems import Source, System
-from asreader.evaluation.ensembles import Aligned
-from asreader.evaluation.metrics import wilson
+from asreader.evaluation.breakdowns.reliability import MAX_MISTAKES
+from asreader.evaluation.breakdowns.systems import System, SystemSource
+from asreader.evaluation.ensembles import AlignedPredictions
+from asreader.evaluation.metrics import compute_wilson_interval
 from asreader.evaluation.predictions import Prediction
 
 NAMES = ("Ada", "Bo", "Cy", "lamp", "1907", "New York", "@entity4", "oil")
@@ -72,7 +72,7 @@ def made(name: str, random: Random, count: int, runs: int, varied: bool = True, 
         examples.append(Example(f"q{number}", document, ("XXXXX",), candidates, random.choice(candidates)))
     said = [tuple(_drawn(example, random) for example in examples) for _ in range(runs)]
     names = tuple(f"seed-{run + 1}" for run in range(runs))
-    return Made(System(name, names, aligned(said), slices.questions(data, examples), KNOWN), examples, said)
+    return Made(System(name, names, aligned(said), slices.describe_questions(data, examples), KNOWN), examples, said)
 
 
 def _drawn(example: Example, random: Random) -> Prediction:
@@ -81,13 +81,13 @@ def _drawn(example: Example, random: Random) -> Prediction:
     return Prediction(example.id, example.answer, example.candidates, [weight / total for weight in weights])  # type: ignore[arg-type]
 
 
-def aligned(runs: Sequence[Sequence[Prediction]]) -> Aligned:
+def aligned(runs: Sequence[Sequence[Prediction]]) -> AlignedPredictions:
     """As if read from files."""
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{number}.jsonl" for number in range(len(runs))]
         for path, said in zip(paths, runs, strict=True):
-            predictions.write(path, said)
-        return ensembles.aligned(paths)
+            predictions.write_predictions(path, said)
+        return ensembles.align_predictions(paths)
 
 
 several = st.tuples(st.integers(0, 999), st.integers(1, 45), st.integers(1, 3), st.booleans())
@@ -109,7 +109,7 @@ def shared(one: Made, weights: dict[int, float]) -> tuple[Cell, ...]:
     if 0 < mean < 1:
         between = sum((own - mean) ** 2 for own in each) / max(1, len(each) - 1) / len(each)
         effective = mean * (1 - mean) / (mean * (1 - mean) / effective + between)
-    return total, mean, *wilson(min(mean, 1), max(1, math.floor(effective + 1e-9)))
+    return total, mean, *compute_wilson_interval(min(mean, 1), max(1, math.floor(effective + 1e-9)))
 
 
 def same(found: Sequence[Sequence[Cell]], expected: Sequence[Sequence[Cell]]) -> None:
@@ -238,7 +238,7 @@ def test_calibration_and_coverage_pool_the_runs(wanted: tuple[int, int, int, boo
         inside, ranked = ranked[:size], ranked[size:]
         sure, good = sum(answer[0] for answer in inside) / size, sum(answer[1] for answer in inside) / size
         error += size * abs(sure - good) / len(answers)
-        rows.append(("one", number, sure, size / runs, good, *wilson(good, max(1, size // runs))))
+        rows.append(("one", number, sure, size / runs, good, *compute_wilson_interval(good, max(1, size // runs))))
     found = figure("calibration", [one])
     assert found
     same(found.table.rows, [(*row, error) for row in rows])
@@ -250,7 +250,9 @@ def test_calibration_and_coverage_pool_the_runs(wanted: tuple[int, int, int, boo
         assert row["answered"] == pytest.approx(len(kept) / len(answers))
         assert row["questions"] == pytest.approx(len(kept) / runs)
         assert row["accuracy"] == pytest.approx(sum(kept) / len(kept))
-        assert (row["low"], row["high"]) == pytest.approx(wilson(sum(kept) / len(kept), max(1, len(kept) // runs)))
+        assert (row["low"], row["high"]) == pytest.approx(
+            compute_wilson_interval(sum(kept) / len(kept), max(1, len(kept) // runs))
+        )
     shares = covered.table.column("answered")
     assert shares == sorted(set(shares)) and shares[-1] == 1  # type: ignore[type-var]
     for wanted_share in range(1, 51):  # the highest confidence that gives as many answers is always there
@@ -315,7 +317,7 @@ def test_runs_and_mistakes(wanted: tuple[int, int, int, bool]) -> None:
     told = figure("confident-mistakes", [one])
     assert (told is None) == (not mistakes)
     if told:
-        surest = sorted(mistakes)[:MISTAKES]
+        surest = sorted(mistakes)[:MAX_MISTAKES]
         asked = one.examples
         assert [round(float(sure or 0), 5) for sure in told.table.column("confidence")] == pytest.approx(
             [-sure for sure, _, _ in surest], abs=1e-4
@@ -357,7 +359,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.format_example, one.examples)))
     for run, said in enumerate(one.predictions):
         place = tmp_path / "runs" / f"seed-{run + 1}"
-        predictions.write(place / "predictions" / "valid.jsonl", said if run != 1 else reversed(said))
+        predictions.write_predictions(place / "predictions" / "valid.jsonl", said if run != 1 else reversed(said))
         KNOWN.save(place / "vocabulary.txt")
         (place / "config.toml").write_text("")
     return tmp_path
@@ -367,8 +369,12 @@ def test_systems_are_read_from_files_runs_and_folders(folder: Path) -> None:
     data = folder / "valid.jsonl"
     one = made("one", Random(5), 40, 3)
     file = folder / "runs" / "seed-2" / "predictions" / "valid.jsonl"
-    whole, run, alone = systems.load(
-        [Source(folder / "runs", data), Source(folder / "runs" / "seed-1", data), Source(file, data, "file")]
+    whole, run, alone = systems.load_systems(
+        [
+            SystemSource(folder / "runs", data),
+            SystemSource(folder / "runs" / "seed-1", data),
+            SystemSource(file, data, "file"),
+        ]
     )
     assert (whole.name, whole.runs) == ("runs", ("seed-1", "seed-2", "seed-3"))
     assert (run.name, run.runs, alone.name) == ("seed-1", ("seed-1",), "file")
@@ -382,7 +388,7 @@ def test_systems_are_read_from_files_runs_and_folders(folder: Path) -> None:
 
 def test_runs_are_in_the_order_people_count(tmp_path: Path) -> None:
     for seed in (10, 9, 1, 2):
-        predictions.write(tmp_path / f"seed-{seed}" / "predictions" / "valid.jsonl", [])
+        predictions.write_predictions(tmp_path / f"seed-{seed}" / "predictions" / "valid.jsonl", [])
     found = [path.parent.parent.name for path in systems.prediction_files(tmp_path)]
     assert found == ["seed-1", "seed-2", "seed-9", "seed-10"]
     with pytest.raises(InputError, match=r"seed-1/predictions/test\.jsonl: missing"):
@@ -393,11 +399,11 @@ def test_questions_without_an_answer_do_not_count(folder: Path) -> None:
     one = made("one", Random(5), 40, 3)
     said = list(one.predictions[0])
     said[3] = Prediction(said[3].id, None, said[3].candidates, said[3].probabilities)
-    predictions.write(folder / "some.jsonl", said)
+    predictions.write_predictions(folder / "some.jsonl", said)
     examples = [json.loads(jsonl.format_example(example)) for example in one.examples]
     del examples[3]["answer"]
     (folder / "some-data.jsonl").write_text("".join(json.dumps(example) + "\n" for example in examples))
-    (system,) = systems.load([Source(folder / "some.jsonl", folder / "some-data.jsonl")])
+    (system,) = systems.load_systems([SystemSource(folder / "some.jsonl", folder / "some-data.jsonl")])
     assert len(system.questions) == 39
     assert "q3" not in system.questions.ids
     assert system.right.shape == (1, 39)
@@ -416,25 +422,25 @@ def test_predictions_of_other_data_are_refused(
     said = list(made("one", Random(5), 40, 3).predictions[0])
     place = next(at for at, one in enumerate(said) if one.answer != one.candidates[0])
     said[place] = change(said[place])
-    predictions.write(folder / "other.jsonl", said)
+    predictions.write_predictions(folder / "other.jsonl", said)
     with pytest.raises(InputError, match=told):
-        systems.load([Source(folder / "other.jsonl", folder / "valid.jsonl")])
+        systems.load_systems([SystemSource(folder / "other.jsonl", folder / "valid.jsonl")])
 
 
 def test_two_systems_of_one_name_are_refused(folder: Path) -> None:
     with pytest.raises(InputError, match="same name"):
-        systems.load([Source(folder / "runs", folder / "valid.jsonl")] * 2)
+        systems.load_systems([SystemSource(folder / "runs", folder / "valid.jsonl")] * 2)
 
 
 def test_a_further_system_is_spelled_in_one_word(folder: Path) -> None:
     data = Path("data.txt")
     odd = folder / "a=b:c.jsonl"
     odd.write_text("")
-    assert systems.source("x.jsonl", data) == Source(Path("x.jsonl"), data)
-    assert systems.source("news=x.jsonl", data) == Source(Path("x.jsonl"), data, "news")
-    assert systems.source("news=x.jsonl:d.txt", data) == Source(Path("x.jsonl"), Path("d.txt"), "news")
-    assert systems.source(str(odd), data) == Source(odd, data)
-    assert systems.source(f"n={odd}", data) == Source(odd, data, "n")
-    assert systems.source(f"n={odd}:d.txt", data) == Source(odd, Path("d.txt"), "n")
+    assert systems.parse_source("x.jsonl", data) == SystemSource(Path("x.jsonl"), data)
+    assert systems.parse_source("news=x.jsonl", data) == SystemSource(Path("x.jsonl"), data, "news")
+    assert systems.parse_source("news=x.jsonl:d.txt", data) == SystemSource(Path("x.jsonl"), Path("d.txt"), "news")
+    assert systems.parse_source(str(odd), data) == SystemSource(odd, data)
+    assert systems.parse_source(f"n={odd}", data) == SystemSource(odd, data, "n")
+    assert systems.parse_source(f"n={odd}:d.txt", data) == SystemSource(odd, Path("d.txt"), "n")
     with pytest.raises(InputError, match="names no predictions"):
-        systems.source("news=", data)
+        systems.parse_source("news=", data)

@@ -154,7 +154,7 @@ def cases_store(asked: list[Example]) -> Any:
 def test_saved_predictions_are_taken_as_they_are(reader: Reader, tmp_path: Path) -> None:
     asked = list(generate_stories(4, 5))
     said = [Prediction(e.id, e.answer, e.candidates, np.eye(len(e.candidates))[0]) for e in asked]
-    predictions.write(tmp_path / "said.jsonl", said)
+    predictions.write_predictions(tmp_path / "said.jsonl", said)
     known = gallery.cases(reader, asked, tmp_path / "said.jsonl")
     assert [one.chosen for one in known] == [e.candidates[0] for e in asked]
     with pytest.raises(InputError, match="no question"):

@@ -30,7 +30,7 @@ from asreader.evaluation import ensembles, predictions
 from asreader.evaluation.breakdowns import slices
 from asreader.evaluation.breakdowns.breakdown_table import Cell, Table
 from asreader.evaluation.breakdowns.systems import System
-from asreader.evaluation.ensembles import Aligned
+from asreader.evaluation.ensembles import AlignedPredictions
 from asreader.evaluation.predictions import Prediction
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -53,7 +53,7 @@ def system(name: str, data: str, runs: int, skill: float, count: int = 300) -> S
         candidates = NAMES[:8] if data == "books" else tuple(random.sample(NAMES, random.randint(3, 11)))
         words = [random.choice((*candidates, *candidates[:2], "and", "the")) for _ in range(random.randint(40, 240))]
         examples.append(Example(f"q{number}", (tuple(words),), ("XXXXX",), candidates, random.choice(candidates)))
-    asked = asked_of.setdefault(data, slices.questions(data, examples))
+    asked = asked_of.setdefault(data, slices.describe_questions(data, examples))
     random = Random(name)
     said = []
     for _ in range(runs):
@@ -67,16 +67,16 @@ def system(name: str, data: str, runs: int, skill: float, count: int = 300) -> S
     return System(name, tuple(f"seed-{run + 1}" for run in range(runs)), aligned(said), asked, KNOWN)
 
 
-def aligned(runs: Sequence[Sequence[Prediction]]) -> Aligned:
+def aligned(runs: Sequence[Sequence[Prediction]]) -> AlignedPredictions:
     """As if read from files."""
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{number}.jsonl" for number in range(len(runs))]
         for path, said in zip(paths, runs, strict=True):
-            predictions.write(path, said)
-        return ensembles.aligned(paths)
+            predictions.write_predictions(path, said)
+        return ensembles.align_predictions(paths)
 
 
-asked_of: dict[str, slices.Questions] = {}
+asked_of: dict[str, slices.QuestionFacts] = {}
 
 
 def drawn() -> dict[str, Figure]:

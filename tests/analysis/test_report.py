@@ -60,7 +60,7 @@ def trained(folder: Path, data: Path, asked: list[Example] = EXAMPLES, seed: int
         parameter.data *= 3
     run.save_weights(network.state_dict(), {})
     found = Reader(network, words).evaluate(encode_examples(asked))
-    predictions.write(run.predictions("valid"), found.predictions)
+    predictions.write_predictions(run.predictions("valid"), found.predictions)
     rows = [{"step": step, "epoch": 0, "kind": "train", "loss": 3 / step} for step in range(1, 11)]
     rows += [{"step": 5 * n, "epoch": n, "kind": "valid", "loss": 1 / n, "accuracy": n / 10} for n in (1, 2)]
     run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"step": 11, "ki')
@@ -94,7 +94,7 @@ def test_a_run_is_told_in_full(single: str, place: Path, parsed: Any) -> None:
     page.check()
     for title in SECTIONS:
         assert f"{title}</h2>" in single
-    found = predictions.read(place / "one" / "predictions" / "valid.jsonl")
+    found = predictions.read_predictions(place / "one" / "predictions" / "valid.jsonl")
     right = sum(one.candidates[one.best] == one.answer for one in found)
     assert f"{100 * right / len(found):.1f}%" in page.text
     assert f"{len(found) - right} wrong" in page.text

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from asreader.data.example import Example
 from asreader.data.statistics import compute_statistics
 from asreader.evaluation.breakdowns import slices
-from asreader.evaluation.breakdowns.slices import NOWHERE
-from asreader.evaluation.metrics import wilson
+from asreader.evaluation.breakdowns.slices import NOT_FOUND
+from asreader.evaluation.metrics import compute_wilson_interval
 
 WORDS = ("Ada", "Bo", "lamp", "@entity3", "1907", "and")
 PHRASES = (*WORDS, "Ada Bo", "lamp and", " Bo ", "")
@@ -47,7 +47,7 @@ def mentions(words: tuple[str, ...], candidate: str) -> list[int]:
 
 @given(examples())
 def test_what_is_known_of_questions(asked: list[Example]) -> None:
-    found = slices.questions("made", asked)
+    found = slices.describe_questions("made", asked)
     known = [example for example in asked if example.answer is not None]
     assert list(found.ids) == [example.id for example in known]
     assert len(found) == len(known)
@@ -58,18 +58,18 @@ def test_what_is_known_of_questions(asked: list[Example]) -> None:
         assert found.answers[place] == example.answer
         assert found.lengths[place] == len(words)
         assert found.candidates[place] == len(often)
-        assert found.distances[place] == (len(words[ends[-1] :]) if ends else NOWHERE)
+        assert found.distances[place] == (len(words[ends[-1] :]) if ends else NOT_FOUND)
         if example.answer in often:
             assert found.more_frequent[place] == sum(often[word] > often[example.answer] for word in often)
             assert found.as_frequent[place] == sum(often[word] == often[example.answer] for word in often)
         else:
-            assert found.more_frequent[place] == found.as_frequent[place] == NOWHERE
+            assert found.more_frequent[place] == found.as_frequent[place] == NOT_FOUND
 
 
 @given(examples())
 def test_places_by_frequency_are_those_of_the_statistics(asked: list[Example]) -> None:
     known = [example for example in asked if example.answer is not None and example.candidates]
-    weights = slices.rank_weights(slices.questions("made", known))
+    weights = slices.compute_rank_weights(slices.describe_questions("made", known))
     ranked = sum(bool((example.answer or "").strip()) for example in known)
     assert weights.sum(axis=1).tolist() == pytest.approx(
         [share * max(ranked, 1) for share in compute_statistics(known).answer_ranks]
@@ -95,7 +95,7 @@ def test_places_by_frequency_are_those_of_the_statistics(asked: list[Example]) -
     ],
 )
 def test_kinds_of_answers(answer: str, kind: str) -> None:
-    assert slices.kind(answer) == kind
+    assert slices.classify_answer(answer) == kind
 
 
 verdicts = st.integers(1, 4).flatmap(
@@ -112,7 +112,7 @@ def test_shares_are_those_of_a_loop(right: list[list[bool]], data: st.DataObject
     size = len(right[0])
     parts = data.draw(st.lists(st.sampled_from((0, 1, 2, 3)), min_size=size, max_size=size))
     weights = [Fraction(1, part) if part else Fraction(0) for part in parts]
-    found = slices.share(np.array(right), np.array([float(weight) for weight in weights]))
+    found = slices.compute_accuracy_share(np.array(right), np.array([float(weight) for weight in weights]))
     if not sum(weights):
         assert (found.questions, found.accuracy, found.low, found.high) == (0, None, None, None)
         return
@@ -125,29 +125,29 @@ def test_shares_are_those_of_a_loop(right: list[list[bool]], data: st.DataObject
     assert found.questions == pytest.approx(float(sum(weights)))
     assert found.accuracy == pytest.approx(float(mean))
     assert found.low is not None and found.high is not None
-    assert (found.low, found.high) == pytest.approx(wilson(float(mean), max(1, alike)))
+    assert (found.low, found.high) == pytest.approx(compute_wilson_interval(float(mean), max(1, alike)))
     assert 0 <= found.low <= float(mean) + 1e-12 and float(mean) - 1e-12 <= found.high <= 1
 
 
 @given(verdicts)
 def test_one_run_has_wilsons_interval(right: list[list[bool]]) -> None:
-    found = slices.share(np.array(right[:1]), np.ones(len(right[0]), dtype=np.bool_))
+    found = slices.compute_accuracy_share(np.array(right[:1]), np.ones(len(right[0]), dtype=np.bool_))
     assert isinstance(found.questions, int)
-    assert (found.low, found.high) == wilson(sum(right[0]) / len(right[0]), len(right[0]))
+    assert (found.low, found.high) == compute_wilson_interval(sum(right[0]) / len(right[0]), len(right[0]))
 
 
 def test_runs_that_differ_widen_the_interval() -> None:
     alike = np.array([[True, True, False, False] * 25] * 2)
     apart = np.array([[True] * 70 + [False] * 30, [True] * 30 + [False] * 70])
     group = np.ones(100, dtype=np.bool_)
-    narrow, wide = slices.share(alike, group), slices.share(apart, group)
+    narrow, wide = slices.compute_accuracy_share(alike, group), slices.compute_accuracy_share(apart, group)
     assert narrow.accuracy == wide.accuracy == 0.5
     assert wide.low < narrow.low < narrow.high < wide.high  # type: ignore[operator]
 
 
 @given(values)
 def test_equal_buckets_are_equal_and_rising(numbers: np.ndarray) -> None:
-    parts = [part.tolist() for part in slices.equal_buckets(numbers)]
+    parts = [part.tolist() for part in slices.split_into_equal_buckets(numbers)]
     order = sorted(range(len(numbers)), key=lambda place: (numbers[place], place))
     assert [place for part in parts for place in part] == order
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
@@ -161,14 +161,14 @@ def test_whole_buckets_keep_equals_together(numbers: np.ndarray) -> None:
         middle = Fraction(sum(number < value for number in numbers.tolist())) + Fraction(times, 2)
         bucket = math.floor(slices.BUCKETS * middle / len(numbers))
         expected.setdefault(bucket, []).extend(np.flatnonzero(numbers == value).tolist())
-    assert [sorted(part.tolist()) for part in slices.whole_buckets(numbers)] == [
+    assert [sorted(part.tolist()) for part in slices.split_into_value_buckets(numbers)] == [
         sorted(expected[bucket]) for bucket in sorted(expected)
     ]
 
 
 @given(st.lists(st.lists(st.integers(0, 3000), min_size=1, max_size=40), min_size=1, max_size=3))
 def test_bins_hold_every_question_once(numbers: list[list[int]]) -> None:
-    found = slices.bins([np.array(own) for own in numbers])
+    found = slices.compute_histograms([np.array(own) for own in numbers])
     for own, parts in zip(numbers, found, strict=True):
         for part in parts:
             stop = math.inf if part.stop is None else part.stop
@@ -184,7 +184,7 @@ def test_bins_hold_every_question_once(numbers: list[list[int]]) -> None:
 
 
 def test_the_last_bin_takes_what_lies_far_out() -> None:
-    (found,) = slices.bins([np.array([*range(20, 60)] * 10 + [5000])])
+    (found,) = slices.compute_histograms([np.array([*range(20, 60)] * 10 + [5000])])
     assert found[-1].stop is None
     assert found[-1].questions == 1
     assert found[-1].start == 60

@@ -26,9 +26,9 @@ from asreader.data.formats import jsonl
 from asreader.errors import InputError
 from asreader.evaluation import ensembles, predictions
 from asreader.evaluation.breakdowns import slices
-from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, escaped, plain
-from asreader.evaluation.breakdowns.systems import Source, System
-from asreader.evaluation.ensembles import Aligned
+from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, escape_markdown, flatten_text
+from asreader.evaluation.breakdowns.systems import System, SystemSource
+from asreader.evaluation.ensembles import AlignedPredictions
 from asreader.evaluation.predictions import Prediction
 
 HOSTILE = (
@@ -54,13 +54,13 @@ def said(examples: list[Example], seed: int) -> list[Prediction]:
     return found
 
 
-def aligned(runs: Sequence[Sequence[Prediction]]) -> Aligned:
+def aligned(runs: Sequence[Sequence[Prediction]]) -> AlignedPredictions:
     """As if read from files."""
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{number}.jsonl" for number in range(len(runs))]
         for path, said in zip(paths, runs, strict=True):
-            predictions.write(path, said)
-        return ensembles.aligned(paths)
+            predictions.write_predictions(path, said)
+        return ensembles.align_predictions(paths)
 
 
 def asked(names: tuple[str, ...], count: int = 40) -> list[Example]:
@@ -79,8 +79,10 @@ def folder(tmp_path: Path) -> Path:
     examples = asked(("Ada", "Bo", "lamp", "1907", "oil"))
     (tmp_path / "questions.jsonl").write_text("".join(map(jsonl.format_example, examples)))
     for seed in (1, 2):
-        predictions.write(tmp_path / "runs" / f"seed-{seed}" / "predictions" / "valid.jsonl", said(examples, seed))
-    predictions.write(tmp_path / "alone.jsonl", said(examples, 3))
+        predictions.write_predictions(
+            tmp_path / "runs" / f"seed-{seed}" / "predictions" / "valid.jsonl", said(examples, seed)
+        )
+    predictions.write_predictions(tmp_path / "alone.jsonl", said(examples, 3))
     return tmp_path
 
 
@@ -110,7 +112,7 @@ def test_the_command_writes_every_figure(folder: Path) -> None:
     assert all(f"]({Path(path).name})" in index for path in files)
     assert (out / "lengths.png").read_bytes().startswith(b"\x89PNG")
     again = {path.name: path.read_bytes() for path in out.iterdir()}
-    export.analyse([Source(folder / "runs", data), Source(folder / "alone.jsonl", data, "alone")], out)
+    export.analyse([SystemSource(folder / "runs", data), SystemSource(folder / "alone.jsonl", data, "alone")], out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == again
 
 
@@ -123,10 +125,10 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_a_second_analysis_leaves_nothing_of_the_first(folder: Path) -> None:
     data, out = folder / "questions.jsonl", folder / "out"
-    export.analyse([Source(folder / "runs", data)], out)
+    export.analyse([SystemSource(folder / "runs", data)], out)
     assert (out / "runs-alike.png").exists()
     (out / "notes.txt").write_text("my own")
-    made = export.analyse([Source(folder / "alone.jsonl", data)], out)
+    made = export.analyse([SystemSource(folder / "alone.jsonl", data)], out)
     expected = {path.name for figure in made.figures for path in made.files(figure)} | {"index.md", "notes.txt"}
     assert {path.name for path in out.iterdir()} == expected
     assert not (out / "runs-alike.png").exists()
@@ -135,7 +137,7 @@ def test_a_second_analysis_leaves_nothing_of_the_first(folder: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, out = folder / "questions.jsonl", folder / "out"
-    export.analyse([Source(folder / "alone.jsonl", data)], out)
+    export.analyse([SystemSource(folder / "alone.jsonl", data)], out)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
 
     def broken(figure: Figure) -> draw.Picture:
@@ -145,7 +147,7 @@ def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: py
 
     monkeypatch.setattr(export, "picture", broken)
     with pytest.raises(RuntimeError, match="no ink"):
-        export.analyse([Source(folder / "runs", data)], out)
+        export.analyse([SystemSource(folder / "runs", data)], out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
@@ -160,7 +162,7 @@ def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: py
 )
 def test_a_mistake_is_named(folder: Path, pred: str, data: str, out: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        export.analyse([Source(folder / pred, folder / data)], folder / out)
+        export.analyse([SystemSource(folder / pred, folder / data)], folder / out)
 
 
 def test_a_mistake_is_one_line(folder: Path) -> None:
@@ -191,7 +193,7 @@ def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.Monk
             name,
             ("one", "two") if number < 2 else ("one",),
             aligned([said(examples, seed) for seed in range(2 if number < 2 else 1)]),
-            slices.questions(HOSTILE[-1 - number], examples),
+            slices.describe_questions(HOSTILE[-1 - number], examples),
         )
         for number, name in enumerate(HOSTILE)
     ]
@@ -220,7 +222,7 @@ def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_dollar_sign_is_a_dollar_sign() -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"))
-    asked_of = slices.questions("$d$", examples)
+    asked_of = slices.describe_questions("$d$", examples)
     system = System("$\\alpha_1$ & <b>", ("one",), aligned([said(examples, 1)]), asked_of)
     found = next(figure for figure in figures([system], str) if figure.name == "accuracy-by-length")
     root = xml.fromstring(draw.svg(found))
@@ -252,7 +254,7 @@ def test_markdown_cells_hold_no_markup(text: str) -> None:
     shown = Table(("one", "two"), ((text, 1.5),)).markdown().splitlines()
     assert len(shown) == 3
     cell = shown[2].removeprefix("| ").removesuffix(" | 1.5000 |")
-    assert cell == escaped(plain(text))
+    assert cell == escape_markdown(flatten_text(text))
     bare = cell.replace("\\\\", "")
     assert all(bare.count(mark) == bare.count(f"\\{mark}") for mark in "`*_[]|$#~")
     assert not re.search(r"[<>]|&(?!lt;|gt;|amp;)", cell)
@@ -272,7 +274,7 @@ def test_a_row_that_does_not_fit_is_refused() -> None:
 @pytest.mark.parametrize("count", [7, 9])
 def test_any_number_of_systems_is_drawn(count: int, tmp_path: Path) -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 12)
-    asked_of = slices.questions("made", examples)
+    asked_of = slices.describe_questions("made", examples)
     several = [System(f"s{number}", ("run",), aligned([said(examples, number)]), asked_of) for number in range(count)]
     found = next(figure for figure in figures(several, str) if figure.name == "accuracy-by-length")
     root = xml.fromstring(draw.svg(found))
@@ -283,8 +285,8 @@ def test_any_number_of_systems_is_drawn(count: int, tmp_path: Path) -> None:
 def test_one_question_is_enough(tmp_path: Path) -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 1)
     (tmp_path / "one.jsonl").write_text("".join(map(jsonl.format_example, examples)))
-    predictions.write(tmp_path / "said.jsonl", said(examples, 1))
-    made = export.analyse([Source(tmp_path / "said.jsonl", tmp_path / "one.jsonl")], tmp_path / "out")
+    predictions.write_predictions(tmp_path / "said.jsonl", said(examples, 1))
+    made = export.analyse([SystemSource(tmp_path / "said.jsonl", tmp_path / "one.jsonl")], tmp_path / "out")
     assert {"accuracy-by-length", "calibration", "lengths"} <= {figure.name for figure in made.figures}
 
 
@@ -292,7 +294,7 @@ def test_data_without_answers_are_refused(tmp_path: Path) -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 3)
     bare = [Example(one.id, one.document, one.question, one.candidates) for one in examples]
     (tmp_path / "data.jsonl").write_text("".join(map(jsonl.format_example, bare)))
-    predictions.write(tmp_path / "said.jsonl", said(bare, 1))
+    predictions.write_predictions(tmp_path / "said.jsonl", said(bare, 1))
     with pytest.raises(InputError, match="no question has a known answer"):
-        export.analyse([Source(tmp_path / "said.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")
+        export.analyse([SystemSource(tmp_path / "said.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")
     assert not os.path.exists(tmp_path / "out")

@@ -35,7 +35,7 @@ def invent(folder: Path) -> Path:
                     parse_settings("", [f"reader.hidden={hidden}", f"train.seed={seed}"]).toml()
                 )
                 rows = said(answers, hints, noise, Random(f"{split} {hidden} {seed}"))
-                predictions.write(run / "predictions" / f"{split}.jsonl", rows)
+                predictions.write_predictions(run / "predictions" / f"{split}.jsonl", rows)
         questions = [
             Example(f"q{number}", ((answer, "it", "was"),), ("XXXXX", "found", f"lamp-{number}", "."), NAMES, answer)
             for number, answer in enumerate(answers)

@@ -30,9 +30,9 @@ def test_intervals_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
         for figure, own in enumerate(credits.tolist()):
             slow[figure].append(sum(own[place] for place in places) / 30)
     wanted = [(quantile(values, 0.025), quantile(values, 0.975)) for values in slow]
-    assert np.allclose(bootstrap.intervals(credits, 200, 5), wanted)
-    monkeypatch.setattr(bootstrap, "ROOM", 70)  # two draws at a time: portions change nothing
-    assert np.allclose(bootstrap.intervals(credits, 200, 5), wanted)
+    assert np.allclose(bootstrap.compute_mean_intervals(credits, 200, 5), wanted)
+    monkeypatch.setattr(bootstrap, "BUFFER_SIZE", 70)  # two draws at a time: portions change nothing
+    assert np.allclose(bootstrap.compute_mean_intervals(credits, 200, 5), wanted)
 
 
 def test_an_accuracy_s_interval_is_that_of_the_binomial_distribution() -> None:
@@ -44,12 +44,12 @@ def test_an_accuracy_s_interval_is_that_of_the_binomial_distribution() -> None:
         before = total
         total += math.comb(questions, hits) * chance**hits * (1 - chance) ** (questions - hits)
         exact += [hits / questions for limit in (0.025, 0.975) if before < limit <= total]
-    (found,) = bootstrap.intervals(np.arange(questions)[None] < right, draws=20_000)
+    (found,) = bootstrap.compute_mean_intervals(np.arange(questions)[None] < right, draws=20_000)
     assert found == pytest.approx(exact, abs=1 / questions)
 
 
 def test_a_figure_that_cannot_move_has_no_width() -> None:
-    assert bootstrap.intervals(np.ones((1, 40))) == [(1.0, 1.0)]
+    assert bootstrap.compute_mean_intervals(np.ones((1, 40))) == [(1.0, 1.0)]
 
 
 def slow_difference(first: list[list[bool]], second: list[list[bool]], draws: int, seed: int) -> tuple[float, float]:
@@ -72,7 +72,7 @@ def test_a_difference_respects_runs_and_questions_as_the_loop_does(ours: int, th
     random = Random(ours)
     first = [[random.random() < 0.6 + 0.1 * run for _ in range(25)] for run in range(ours)]
     second = [[random.random() < 0.5 for _ in range(25)] for _ in range(theirs)]
-    found = bootstrap.difference(np.array(first), np.array(second), 150, 3)
+    found = bootstrap.compute_difference_interval(np.array(first), np.array(second), 150, 3)
     assert found == pytest.approx(slow_difference(first, second, 150, 3))
 
 
@@ -81,7 +81,7 @@ def test_runs_that_disagree_widen_the_interval() -> None:
     alike = np.array([np.arange(60) < 30] * 4)
     apart = np.array([np.arange(60) < right for right in (10, 20, 40, 50)])
     rival = np.array([np.arange(60) < 30] * 4)
-    low, high = bootstrap.difference(alike, rival)
+    low, high = bootstrap.compute_difference_interval(alike, rival)
     assert (low, high) == (0, 0)
-    low, high = bootstrap.difference(apart, rival)
+    low, high = bootstrap.compute_difference_interval(apart, rival)
     assert low < -0.15 and high > 0.15

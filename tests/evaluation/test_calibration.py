@@ -11,8 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.errors import InputError
-from asreader.evaluation.calibration import BINS, COLDEST, HOTTEST, calibration, coverage, judged, temperature, tempered
-from asreader.evaluation.metrics import scores
+from asreader.evaluation.calibration import (
+    BINS,
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
+    apply_temperature,
+    fit_temperature,
+    judge_answers,
+    measure_coverage,
+    measure_reliability,
+)
+from asreader.evaluation.metrics import score_predictions
 from asreader.evaluation.predictions import Prediction
 
 NAMES = ("Ada", "Bo", "Cy", "Di")
@@ -34,7 +43,7 @@ def invented(questions: int, seed: int = 1, power: float = 1.0) -> list[Predicti
 def test_bins_are_those_of_a_loop(questions: int) -> None:
     those = invented(questions)
     ranked = sorted(those, key=lambda one: float(max(one.probabilities)))
-    found = calibration(those)
+    found = measure_reliability(those)
     sizes = [part.questions for part in found.bins]
     assert sum(sizes) == questions and max(sizes) - min(sizes) <= 1 and len(sizes) == min(BINS, questions)
     error = 0.0
@@ -52,19 +61,19 @@ def test_bins_are_those_of_a_loop(questions: int) -> None:
 
 def test_coverage_is_that_of_a_loop() -> None:
     those = invented(60)
-    found = coverage(those)
+    found = measure_coverage(those)
     for threshold in (*found.thresholds.tolist(), 0.0, 0.5, 0.77):
         kept = [one for one in those if float(max(one.probabilities)) >= threshold]
-        point = found.at(threshold)
+        point = found.find_point(threshold)
         assert point.coverage == pytest.approx(len(kept) / len(those))
-        assert point.accuracy == pytest.approx(scores(kept).accuracy)
-    assert found.coverage[0] == 1 and found.accuracy[0] == scores(those).accuracy
-    assert found.at(1.1).coverage == 0 and found.at(1.1).accuracy is None
+        assert point.accuracy == pytest.approx(score_predictions(kept).accuracy)
+    assert found.coverage[0] == 1 and found.accuracy[0] == score_predictions(those).accuracy
+    assert found.find_point(1.1).coverage == 0 and found.find_point(1.1).accuracy is None
 
 
 def test_equal_confidence_is_one_threshold() -> None:
     those = [Prediction(str(n), "Ada", ("Ada", "Bo"), [0.75, 0.25]) for n in range(3)]  # type: ignore[arg-type]
-    found = coverage([*those, Prediction("x", "Bo", ("Ada", "Bo"), [0.75, 0.25])])  # type: ignore[arg-type]
+    found = measure_coverage([*those, Prediction("x", "Bo", ("Ada", "Bo"), [0.75, 0.25])])  # type: ignore[arg-type]
     assert (found.thresholds.tolist(), found.coverage.tolist(), found.accuracy.tolist()) == ([0.75], [1.0], [0.75])
 
 
@@ -80,7 +89,7 @@ def loss(those: list[Prediction], heat: float) -> float:
 @pytest.mark.parametrize("power", [0.5, 1.0, 3.0])
 def test_the_temperature_is_the_best_of_a_grid(power: float) -> None:
     those = invented(150, power=power)
-    found = temperature(those)
+    found = fit_temperature(those)
     grid = [math.exp(step / 100) for step in range(-200, 201)]
     best = min(grid, key=lambda heat: loss(those, heat))
     assert found == pytest.approx(best, rel=0.011)  # one step
@@ -89,18 +98,18 @@ def test_the_temperature_is_the_best_of_a_grid(power: float) -> None:
 
 def test_the_temperature_undoes_what_made_the_reader_too_sure() -> None:
     told = invented(2000, power=3.0)
-    heat = temperature(told)
+    heat = fit_temperature(told)
     assert heat == pytest.approx(3, rel=0.1)
-    cooled = tempered(told, heat)
+    cooled = apply_temperature(told, heat)
     assert [one.best for one in cooled] == [one.best for one in told]
-    assert calibration(cooled).error < calibration(told).error / 3
-    assert temperature(cooled) == pytest.approx(1, rel=1e-3)
+    assert measure_reliability(cooled).error < measure_reliability(told).error / 3
+    assert fit_temperature(cooled) == pytest.approx(1, rel=1e-3)
 
 
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3]), min_size=1, max_size=5), st.sampled_from([0.3, 1.0, 4.0]))
 def test_tempered_shares_are_powers_that_sum_to_one(values: list[float], heat: float) -> None:
     one = Prediction("q", "a", tuple("abcde"[: len(values)]), np.array(values, dtype=np.float32))
-    (found,) = tempered([one], heat)
+    (found,) = apply_temperature([one], heat)
     assert found.best == one.best
     if any(values):
         total = sum(value ** (1 / heat) for value in values)
@@ -113,9 +122,9 @@ def test_a_reader_that_is_always_right_or_says_nothing_has_a_temperature_too() -
     right = Prediction("q", "Ada", ("Ada", "Bo"), [0.6, 0.4])  # type: ignore[arg-type]
     wrong = Prediction("q", "Bo", ("Ada", "Bo"), [0.6, 0.4])  # type: ignore[arg-type]
     even = Prediction("q", "Bo", ("Ada", "Bo"), [0.5, 0.5])  # type: ignore[arg-type]
-    assert temperature([right]) == pytest.approx(COLDEST, rel=1e-6)
-    assert temperature([wrong]) == pytest.approx(HOTTEST, rel=1e-6)
-    assert temperature([even]) == 1
+    assert fit_temperature([right]) == pytest.approx(MIN_TEMPERATURE, rel=1e-6)
+    assert fit_temperature([wrong]) == pytest.approx(MAX_TEMPERATURE, rel=1e-6)
+    assert fit_temperature([even]) == 1
 
 
 def test_ties_copies_and_empty_candidates() -> None:
@@ -123,16 +132,16 @@ def test_ties_copies_and_empty_candidates() -> None:
     copy = Prediction("2", "Bo", ("", "Bo", "Bo"), [0.9, 0.1, 0.8])  # type: ignore[arg-type]
     nothing = Prediction("3", "Bo", (), [])  # type: ignore[arg-type]
     unknown = Prediction("4", None, ("Ada",), [1.0])  # type: ignore[arg-type]
-    found = judged([tie, copy, nothing, unknown])
-    assert found.right.tolist() == [False, True, False]
+    found = judge_answers([tie, copy, nothing, unknown])
+    assert found.correct.tolist() == [False, True, False]
     assert found.confidence.tolist() == pytest.approx([0.5, 0.1, 0.0])
-    assert tempered([copy], 2.0)[0].probabilities.tolist() == [0, 1, 0]
+    assert apply_temperature([copy], 2.0)[0].probabilities.tolist() == [0, 1, 0]
 
 
 def test_questions_without_answers_are_no_measure() -> None:
     unknown = Prediction("1", None, ("Ada",), [1.0])  # type: ignore[arg-type]
     missed = Prediction("2", "Bo", ("Ada", "Bo"), [1.0, 0.0])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="nothing to judge"):
-        calibration([unknown])
+        measure_reliability([unknown])
     with pytest.raises(InputError, match="no temperature can be fitted"):
-        temperature([unknown, missed])
+        fit_temperature([unknown, missed])

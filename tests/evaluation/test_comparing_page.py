@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from asreader.cli import app
 from asreader.evaluation import bootstrap, comparison, ensembles
-from asreader.evaluation.metrics import wilson
+from asreader.evaluation.metrics import compute_wilson_interval
 
 PAGE = Path(__file__).parents[2] / "docs" / "comparing.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -46,11 +46,11 @@ def test_python_of_the_page_prints_what_it_says(
 
 def test_rules_of_the_page_are_those_of_the_code() -> None:
     assert f"{bootstrap.DRAWS:,} bootstrap draws" in TEXT
-    assert f"up to {comparison.SPLITS:,}" in TEXT
-    assert ensembles.CLOSE == 1e-5 and "10⁻⁵" in TEXT
-    assert ensembles.BLOCKS == 5 and "each fifth" in TEXT
+    assert f"up to {comparison.MAX_PERMUTATIONS:,}" in TEXT
+    assert ensembles.TOLERANCE == 1e-5 and "10⁻⁵" in TEXT
+    assert ensembles.FOLDS == 5 and "each fifth" in TEXT
     for method in ensembles.METHODS:
         assert f"| `{method}` |" in TEXT
-    assert comparison.permutation([1, 2, 3], [4, 5, 6]).least == pytest.approx(0.1)
-    assert comparison.permutation([1, 2, 3, 4], [5, 6, 7, 8]).p == pytest.approx(0.03, abs=0.005)
-    assert wilson(0.7, 2500)[1] == pytest.approx(0.7 + 0.018, abs=0.0005)
+    assert comparison.run_permutation_test([1, 2, 3], [4, 5, 6]).least == pytest.approx(0.1)
+    assert comparison.run_permutation_test([1, 2, 3, 4], [5, 6, 7, 8]).p == pytest.approx(0.03, abs=0.005)
+    assert compute_wilson_interval(0.7, 2500)[1] == pytest.approx(0.7 + 0.018, abs=0.0005)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from asreader.cli import app
 from asreader.errors import InputError
 from asreader.evaluation import ensembles, predictions
-from asreader.evaluation.metrics import decided, place, scores
+from asreader.evaluation.metrics import break_ties_by_order, rank_answer, score_predictions
 from asreader.evaluation.predictions import Prediction
 
 
@@ -43,13 +43,13 @@ def written(folder: Path, readers: int, questions: int, seed: int = 1, candidate
         if reader:
             random.shuffle(rows)
         paths.append(folder / f"{reader}.jsonl")
-        predictions.write(paths[-1], rows)
+        predictions.write_predictions(paths[-1], rows)
     return paths
 
 
 def slow_accuracy(paths: list[Path], members: Sequence[int], weights: Sequence[float] | None = None) -> float:
     """The mean of probabilities, question by question, candidate by candidate; the first of equals is chosen."""
-    files = [{row.id: row for row in predictions.read(path)} for path in paths]
+    files = [{row.id: row for row in predictions.read_predictions(path)} for path in paths]
     shares = weights or [1.0] * len(members)
     right = 0
     for id, question in files[0].items():
@@ -75,18 +75,18 @@ def slow_greedy(paths: list[Path]) -> list[int]:
 @pytest.mark.parametrize("seed", range(4))
 def test_members_and_accuracies_are_those_of_the_slow_way(tmp_path: Path, seed: int) -> None:
     paths = written(tmp_path, 7, 60, seed)
-    valid = ensembles.aligned(paths)
-    assert valid.accuracies() == pytest.approx([slow_accuracy(paths, [reader]) for reader in range(7)])
-    assert list(ensembles.greedy(valid).members) == slow_greedy(paths)
-    share = ensembles.best_share(valid, 0.7)
+    valid = ensembles.align_predictions(paths)
+    assert valid.compute_accuracies() == pytest.approx([slow_accuracy(paths, [reader]) for reader in range(7)])
+    assert list(ensembles.select_greedily(valid).members) == slow_greedy(paths)
+    share = ensembles.average_best_readers(valid, 0.7)
     assert len(share.members) == 5
     assert set(share.members) == set(sorted(range(7), key=lambda reader: -slow_accuracy(paths, [reader]))[:5])
-    everyone = ensembles.everyone(valid)
+    everyone = ensembles.average_all_readers(valid)
     assert sorted(everyone.members) == list(range(7)) and set(everyone.weights) == {1 / 7}
-    for chosen in (share, everyone, ensembles.greedy(valid), ensembles.weighted(valid)):
+    for chosen in (share, everyone, ensembles.select_greedily(valid), ensembles.fit_weights(valid)):
         slow = slow_accuracy(paths, chosen.members, chosen.weights)
-        assert scores(chosen.predictions(valid)).accuracy == pytest.approx(slow)
-        assert valid.right(chosen.mixed(valid)).mean() == pytest.approx(slow)
+        assert score_predictions(chosen.predict(valid)).accuracy == pytest.approx(slow)
+        assert valid.mark_correct(chosen.mix_probabilities(valid)).mean() == pytest.approx(slow)
 
 
 @pytest.mark.parametrize("top", [1, 2, 3])
@@ -97,15 +97,15 @@ def test_the_answer_among_the_best_is_that_of_metrics(tmp_path: Path, top: int) 
         Prediction(str(n), random.choice("abcz"), ("", "a", "b", "a", "c"), [random.choice([0, 0.2]) for _ in range(5)])  # type: ignore[arg-type]
         for n in range(60)
     ]
-    predictions.write(tmp_path / "1", [*rows, Prediction("unknown", None, ("a",), [1.0])])  # type: ignore[arg-type]
-    said = ensembles.aligned([tmp_path / "1"])
-    wanted = [found is not None and decided(found, top) == 1 for found in map(place, rows)]
-    assert said.right(said.probabilities[0], top).tolist() == wanted
+    predictions.write_predictions(tmp_path / "1", [*rows, Prediction("unknown", None, ("a",), [1.0])])  # type: ignore[arg-type]
+    said = ensembles.align_predictions([tmp_path / "1"])
+    wanted = [found is not None and break_ties_by_order(found, top) == 1 for found in map(rank_answer, rows)]
+    assert said.mark_correct(said.probabilities[0], top).tolist() == wanted
 
 
 def log_likelihood(paths: list[Path], weights: Sequence[float]) -> float:
     """The mean log probability of the answers, question by question."""
-    files = [{row.id: row for row in predictions.read(path)} for path in paths]
+    files = [{row.id: row for row in predictions.read_predictions(path)} for path in paths]
     total = 0.0
     for id, question in files[0].items():
         said = [file[id].probabilities[file[id].candidates.index(str(question.answer))] for file in files]
@@ -122,29 +122,32 @@ def spread(chosen: ensembles.Ensemble, readers: int) -> list[float]:
 @pytest.mark.parametrize("seed", range(3))
 def test_two_weights_are_the_best_of_a_grid(tmp_path: Path, seed: int) -> None:
     paths = written(tmp_path, 2, 50, seed)
-    found = spread(ensembles.weighted(ensembles.aligned(paths)), 2)
+    found = spread(ensembles.fit_weights(ensembles.align_predictions(paths)), 2)
     grid = [step / 200 for step in range(201)]
     best = max(grid, key=lambda share: log_likelihood(paths, (share, 1 - share)))
-    assert log_likelihood(paths, found) >= log_likelihood(paths, (best, 1 - best)) - ensembles.CLOSE
+    assert log_likelihood(paths, found) >= log_likelihood(paths, (best, 1 - best)) - ensembles.TOLERANCE
     assert found[0] == pytest.approx(best, abs=0.015)  # a step of the grid, and what a flat top leaves open
 
 
 def test_no_other_weights_make_the_answers_likelier(tmp_path: Path) -> None:
     paths = written(tmp_path, 5, 60, 3)
-    chosen = ensembles.weighted(ensembles.aligned(paths))
+    chosen = ensembles.fit_weights(ensembles.align_predictions(paths))
     assert sum(chosen.weights) == pytest.approx(1) and min(chosen.weights) > 0
     assert list(chosen.weights) == sorted(chosen.weights, reverse=True)
     reached = log_likelihood(paths, spread(chosen, 5))
     random = Random(4)
     for _ in range(60):
         drawn = [random.gammavariate(0.7, 1) for _ in paths]
-        assert log_likelihood(paths, [value / sum(drawn) for value in drawn]) <= reached + ensembles.CLOSE
+        assert log_likelihood(paths, [value / sum(drawn) for value in drawn]) <= reached + ensembles.TOLERANCE
 
 
 def test_a_copy_of_a_reader_changes_no_fitted_prediction(tmp_path: Path) -> None:
     paths = written(tmp_path, 3, 60, 5)
-    alone, doubled = (ensembles.aligned(files) for files in (paths, [*paths, paths[0]]))
-    one, two = ensembles.weighted(alone).mixed(alone), ensembles.weighted(doubled).mixed(doubled)
+    alone, doubled = (ensembles.align_predictions(files) for files in (paths, [*paths, paths[0]]))
+    one, two = (
+        ensembles.fit_weights(alone).mix_probabilities(alone),
+        ensembles.fit_weights(doubled).mix_probabilities(doubled),
+    )
     assert np.abs(one - two).max() < 0.01
 
 
@@ -152,22 +155,22 @@ def test_who_alone_knows_an_answer_keeps_a_weight(tmp_path: Path) -> None:
     names = [str(number) for number in range(40)]
     wise = save(tmp_path / "1", *((name, "x", {"x": 0.9, "y": 0.1}) for name in names), ("odd", "x", {"x": 0, "y": 1}))
     odd = save(tmp_path / "2", *((name, "x", {"x": 0.01, "y": 0.9}) for name in names), ("odd", "x", {"x": 1, "y": 0}))
-    found = spread(ensembles.weighted(ensembles.aligned([wise, odd])), 2)
+    found = spread(ensembles.fit_weights(ensembles.align_predictions([wise, odd])), 2)
     assert 1 / 41 <= found[1] < 0.05  # at least the share of its one question
 
 
 def test_weights_of_readers_that_know_nothing_are_equal(tmp_path: Path) -> None:
     paths = [save(tmp_path / name, ("a", "x", {"x": 0.0, "y": 1.0}), ("b", "z", {"x": 1.0})) for name in "12"]
-    assert ensembles.weighted(ensembles.aligned(paths)).weights == (0.5, 0.5)
+    assert ensembles.fit_weights(ensembles.align_predictions(paths)).weights == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("method", ensembles.METHODS)
 def test_cross_validation_is_that_of_a_loop(tmp_path: Path, method: str) -> None:
     """Files without a block of neighbours are written and chosen by; the block is then answered by that ensemble."""
     paths = written(tmp_path / "all", 4, 43, 2)
-    whole = ensembles.aligned(paths)
+    whole = ensembles.align_predictions(paths)
     choice = ensembles.METHODS[method](0.5)
-    ids = [row.id for row in predictions.read(paths[0])]
+    ids = [row.id for row in predictions.read_predictions(paths[0])]
     sizes = [9, 9, 9, 8, 8]
     right = 0.0
     for number, size in enumerate(sizes):
@@ -177,19 +180,19 @@ def test_cross_validation_is_that_of_a_loop(tmp_path: Path, method: str) -> None
             (tmp_path / name).mkdir(exist_ok=True)
             parts[name] = [tmp_path / name / path.name for path in paths]
             for path, part in zip(paths, parts[name], strict=True):
-                predictions.write(
-                    part, [row for row in predictions.read(path) if (row.id in block) == (name == "held")]
+                predictions.write_predictions(
+                    part, [row for row in predictions.read_predictions(path) if (row.id in block) == (name == "held")]
                 )
-        chosen = choice(ensembles.aligned(parts["others"]))
+        chosen = choice(ensembles.align_predictions(parts["others"]))
         right += size * slow_accuracy(parts["held"], chosen.members, chosen.weights)
-    crossed = ensembles.cross_validated(whole, choice)
+    crossed = ensembles.cross_validate(whole, choice)
     assert crossed is not None
     assert crossed.sum() == pytest.approx(right)
 
 
 def test_a_single_question_cannot_be_cross_validated(tmp_path: Path) -> None:
     one = save(tmp_path / "1", ("a", "x", {"x": 1.0}), ("b", None, {"x": 1.0}))
-    assert ensembles.cross_validated(ensembles.aligned([one]), ensembles.greedy) is None
+    assert ensembles.cross_validate(ensembles.align_predictions([one]), ensembles.select_greedily) is None
 
 
 @pytest.mark.parametrize("method", ensembles.METHODS)
@@ -199,13 +202,17 @@ def test_ties_never_favour_the_right_answer(tmp_path: Path, method: str) -> None
     mirrored = {"y": 0.5, "x": 0.5}
     one = save(tmp_path / "1", ("a", "y", even), ("b", "x", even), ("c", "y", left), ("d", "y", right))
     two = save(tmp_path / "2", ("d", "y", left), ("c", "y", right), ("b", "x", mirrored), ("a", "y", mirrored))
-    said = ensembles.aligned([one, two])
-    for chosen in (ensembles.METHODS[method](1.0)(said), ensembles.equal([0, 1]), ensembles.equal([1, 0])):
-        right_on = dict(zip("abcd", said.right(chosen.mixed(said)).tolist(), strict=True))
+    said = ensembles.align_predictions([one, two])
+    for chosen in (
+        ensembles.METHODS[method](1.0)(said),
+        ensembles.weight_equally([0, 1]),
+        ensembles.weight_equally([1, 0]),
+    ):
+        right_on = dict(zip("abcd", said.mark_correct(chosen.mix_probabilities(said)).tolist(), strict=True))
         assert not right_on["a"] and right_on["b"]
         if len(chosen.members) == 2:
             assert not right_on["c"] and not right_on["d"]
-        assert scores(chosen.predictions(said)).accuracy == sum(right_on.values()) / 4
+        assert score_predictions(chosen.predict(said)).accuracy == sum(right_on.values()) / 4
 
 
 def test_a_sum_of_equals_is_equal_whatever_the_weights(tmp_path: Path) -> None:
@@ -217,45 +224,47 @@ def test_a_sum_of_equals_is_equal_whatever_the_weights(tmp_path: Path) -> None:
         shares = [random.random() / 13 for _ in range(40)]
         rows = [Prediction(str(n), "c12", tuple(names), [share] * 13) for n, share in enumerate(shares)]  # type: ignore[arg-type]
         paths.append(tmp_path / str(reader))
-        predictions.write(paths[-1], rows)
-    said = ensembles.aligned(paths)
+        predictions.write_predictions(paths[-1], rows)
+    said = ensembles.align_predictions(paths)
     weights = [random.random() for _ in paths]
     uneven = ensembles.Ensemble(tuple(range(9)), tuple(weight / sum(weights) for weight in weights))
-    for chosen in (uneven, ensembles.weighted(said), ensembles.everyone(said)):
-        assert not said.right(chosen.mixed(said)).any()
+    for chosen in (uneven, ensembles.fit_weights(said), ensembles.average_all_readers(said)):
+        assert not said.mark_correct(chosen.mix_probabilities(said)).any()
 
 
 def test_an_ensemble_of_one_is_itself(tmp_path: Path) -> None:
     (path,) = written(tmp_path, 1, 30)
-    found = ensembles.aligned([path]).predictions([0])
-    for ours, own in zip(found, predictions.read(path), strict=True):
+    found = ensembles.align_predictions([path]).average_predictions([0])
+    for ours, own in zip(found, predictions.read_predictions(path), strict=True):
         assert (ours.id, ours.answer, ours.candidates) == (own.id, own.answer, own.candidates)
         assert np.array_equal(ours.probabilities, own.probabilities)
 
 
 def save(path: Path, *rows: tuple[str, str, dict[str, float]]) -> Path:
-    predictions.write(path, [Prediction(id, answer, tuple(said), list(said.values())) for id, answer, said in rows])  # type: ignore[arg-type]
+    predictions.write_predictions(
+        path, [Prediction(id, answer, tuple(said), list(said.values())) for id, answer, said in rows]
+    )  # type: ignore[arg-type]
     return path
 
 
 def test_a_tie_is_decided_by_the_first_files_order_and_never_by_the_answer(tmp_path: Path) -> None:
     one = save(tmp_path / "1", ("a", "y", {"x": 0.5, "y": 0.5}), ("b", "x", {"x": 0.5, "y": 0.5}))
     two = save(tmp_path / "2", ("b", "x", {"y": 0.5, "x": 0.5}), ("a", "y", {"y": 0.5, "x": 0.5}))
-    assert ensembles.aligned([one, two]).accuracies().tolist() == [0.5, 0.5]
-    assert scores(ensembles.aligned([one, two]).predictions([0, 1])).accuracy == 0.5
+    assert ensembles.align_predictions([one, two]).compute_accuracies().tolist() == [0.5, 0.5]
+    assert score_predictions(ensembles.align_predictions([one, two]).average_predictions([0, 1])).accuracy == 0.5
 
 
 def test_greedy_keeps_only_what_improves(tmp_path: Path) -> None:
     best = save(tmp_path / "1", ("a", "x", {"x": 0.9, "y": 0.1}), ("b", "x", {"x": 0.4, "y": 0.6}))
     helps = save(tmp_path / "2", ("a", "x", {"x": 0.4, "y": 0.6}), ("b", "x", {"x": 0.9, "y": 0.1}))
     copy = save(tmp_path / "3", ("a", "x", {"x": 0.9, "y": 0.1}), ("b", "x", {"x": 0.4, "y": 0.6}))
-    assert ensembles.greedy(ensembles.aligned([best, copy, helps])).members == (0, 2)
+    assert ensembles.select_greedily(ensembles.align_predictions([best, copy, helps])).members == (0, 2)
 
 
 def test_empty_candidates_and_copies_are_never_chosen(tmp_path: Path) -> None:
     row = Prediction("a", "x", ("", "y", "y", "x"), np.array([0.9, 0.1, 0.8, 0.2]))
-    predictions.write(tmp_path / "1", [row])
-    assert ensembles.aligned([tmp_path / "1"]).accuracies().tolist() == [1.0]
+    predictions.write_predictions(tmp_path / "1", [row])
+    assert ensembles.align_predictions([tmp_path / "1"]).compute_accuracies().tolist() == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +282,7 @@ def test_files_of_different_data_are_refused_by_question(
     one = save(tmp_path / "1", ("a", "x", {"x": 1.0, "y": 0.0}), ("b", "x", {"x": 1.0}))
     other = save(tmp_path / "2", *rows)
     with pytest.raises(InputError, match=reason) as caught:
-        ensembles.aligned([one, other])
+        ensembles.align_predictions([one, other])
     assert str(caught.value).startswith(f"{other}: ") and str(one) in str(caught.value)
 
 
@@ -283,24 +292,24 @@ def test_an_empty_file_is_named_wherever_it_stands(tmp_path: Path, content: str)
     empty.write_text(content)
     for paths in ([good, empty], [empty, good]):
         with pytest.raises(InputError, match=f"^{empty}: holds no predictions$"):
-            ensembles.aligned(paths)
+            ensembles.align_predictions(paths)
 
 
 def test_a_damaged_file_is_named_with_its_line(tmp_path: Path) -> None:
     paths = written(tmp_path, 3, 8)
     paths[1].write_bytes(paths[1].read_bytes()[:-40])
     with pytest.raises(InputError, match=f"^{paths[1]}:8: not a line of a prediction file"):
-        ensembles.aligned(paths)
+        ensembles.align_predictions(paths)
 
 
 def test_the_paper_s_largest_ensemble_takes_seconds(tmp_path: Path) -> None:
     paths = written(tmp_path, 2, 2500, candidates=10) * 42
     start = time.process_time()
-    valid = ensembles.aligned(paths)
+    valid = ensembles.align_predictions(paths)
     for method in ensembles.METHODS.values():
         chosen = method(0.7)(valid)
-        assert ensembles.cross_validated(valid, method(0.7)) is not None
-        chosen.predictions(valid)
+        assert ensembles.cross_validate(valid, method(0.7)) is not None
+        chosen.predict(valid)
     assert time.process_time() - start < 15  # all four methods under 5 s on a quiet machine
 
 
@@ -318,7 +327,7 @@ def test_the_command_takes_many_files_behind_one_option(tmp_path: Path) -> None:
         assert told["valid"]["accuracy"] == pytest.approx(slow_accuracy(valid, members, told["weights"]))
         assert told["test"]["accuracy"] == pytest.approx(slow_accuracy(test, members, told["weights"]))
         assert told["best_single"] == pytest.approx(max(slow_accuracy(valid, [reader]) for reader in range(5)))
-        assert scores(predictions.read(out)).accuracy == told["test"]["accuracy"]
+        assert score_predictions(predictions.read_predictions(out)).accuracy == told["test"]["accuracy"]
         shown = CliRunner().invoke(app, [*words, "--method", method], catch_exceptions=False).stdout
         assert f"{method} ensemble of {len(members)} of 5 readers" in shown
         assert f"cross-validated (chosen on other questions): {told['cross_validated']:.4f}" in shown

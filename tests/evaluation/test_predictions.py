@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.errors import InputError
-from asreader.evaluation.predictions import Prediction, read, real, write
+from asreader.evaluation.predictions import Prediction, mask_distinct_candidates, read_predictions, write_predictions
 
 GOOD = '{"id":"q1","answer":"Anna","candidates":["Anna","Ben"],"probabilities":[0.25,0.75]}'
 SHARE = st.floats(0, 1, width=32)
@@ -46,19 +46,19 @@ def test_what_is_written_is_read_back_to_the_bit(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, made: list[Prediction]
 ) -> None:
     path = tmp_path_factory.mktemp("round") / f"trip.jsonl{suffix}"
-    write(path, made)
-    assert list(map(fields, read(path))) == list(map(fields, made))
+    write_predictions(path, made)
+    assert list(map(fields, read_predictions(path))) == list(map(fields, made))
 
 
 def test_every_kind_of_float32_survives(tmp_path: Path) -> None:
     bits = np.random.default_rng(7).integers(0, np.float32(1).view(np.uint32), 20_000, dtype=np.uint32)
     values = np.concatenate([bits.view(np.float32), np.array([0, 1, 1e-45, 1.17549435e-38], dtype=np.float32)])
-    write(tmp_path / "p.jsonl", [Prediction("q", None, tuple(map(str, range(len(values)))), values)])
-    assert read(tmp_path / "p.jsonl")[0].probabilities.tobytes() == values.tobytes()
+    write_predictions(tmp_path / "p.jsonl", [Prediction("q", None, tuple(map(str, range(len(values)))), values)])
+    assert read_predictions(tmp_path / "p.jsonl")[0].probabilities.tobytes() == values.tobytes()
 
 
 def test_a_line_is_plain_and_short(tmp_path: Path) -> None:
-    write(tmp_path / "p.jsonl", [prediction("q", {"Šárka": 0.1, "b": 0.9}, "Šárka")])
+    write_predictions(tmp_path / "p.jsonl", [prediction("q", {"Šárka": 0.1, "b": 0.9}, "Šárka")])
     expected = '{"id":"q","answer":"Šárka","candidates":["Šárka","b"],"probabilities":[0.1,0.9]}\n'
     assert (tmp_path / "p.jsonl").read_text(encoding="utf-8") == expected
 
@@ -66,7 +66,7 @@ def test_a_line_is_plain_and_short(tmp_path: Path) -> None:
 def test_compressed_files_are_really_compressed(tmp_path: Path) -> None:
     made = [prediction("q", {"a": 0.5}, "a")]
     for suffix, expand in ((".gz", gzip.decompress), (".xz", lzma.decompress)):
-        write(tmp_path / f"p.jsonl{suffix}", made)
+        write_predictions(tmp_path / f"p.jsonl{suffix}", made)
         assert json.loads(expand((tmp_path / f"p.jsonl{suffix}").read_bytes()))["id"] == "q"
 
 
@@ -75,21 +75,21 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, failure: type[BaseException]
 ) -> None:
     path = tmp_path / "p.jsonl"
-    write(path, [prediction("old", {"a": 1.0})])
+    write_predictions(path, [prediction("old", {"a": 1.0})])
 
     def interrupted() -> Iterator[Prediction]:
         yield prediction("new", {"a": 1.0})
         raise failure
 
     with pytest.raises(failure):
-        write(path, interrupted())
-    assert [found.id for found in read(path)] == ["old"]
+        write_predictions(path, interrupted())
+    assert [found.id for found in read_predictions(path)] == ["old"]
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_two_questions_of_one_id_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'q'"):
-        write(tmp_path / "p.jsonl", [prediction("q", {"a": 1.0})] * 2)
+        write_predictions(tmp_path / "p.jsonl", [prediction("q", {"a": 1.0})] * 2)
     assert not list(tmp_path.iterdir())
 
 
@@ -119,7 +119,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, reason: str) -> None:
     path = tmp_path / "p.jsonl"
     path.write_text(f"{GOOD}\n\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        read(path)
+        read_predictions(path)
     assert str(caught.value).startswith(f"{path}:3: ")
     assert reason in str(caught.value)
 
@@ -137,19 +137,19 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, reason: str) -> None:
 def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=name):
-        read(tmp_path / name)
+        read_predictions(tmp_path / name)
 
 
 def test_a_missing_file_or_a_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        read(tmp_path / "none.jsonl")
+        read_predictions(tmp_path / "none.jsonl")
     with pytest.raises(InputError, match="directory"):
-        read(tmp_path)
+        read_predictions(tmp_path)
 
 
 def test_a_missing_answer_is_unknown_and_other_fields_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text('{"id":"q","candidates":["a"],"probabilities":[1],"note":[1]}', encoding="utf-8")
-    assert read(tmp_path / "p.jsonl")[0].answer is None
+    assert read_predictions(tmp_path / "p.jsonl")[0].answer is None
 
 
 def test_the_first_of_equals_is_chosen_whatever_the_answer_is() -> None:
@@ -159,7 +159,7 @@ def test_the_first_of_equals_is_chosen_whatever_the_answer_is() -> None:
 
 def test_later_copies_and_empty_candidates_are_never_chosen() -> None:
     candidates = ("", "a", "b", "a", " ")
-    assert real(candidates).tolist() == [False, True, True, False, False]
+    assert mask_distinct_candidates(candidates).tolist() == [False, True, True, False, False]
     made = Prediction("q", None, candidates, np.array([0.9, 0.1, 0.2, 0.8, 0.9], dtype=np.float32))
     assert made.ranking.tolist() == [2, 1]
 

@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 
 from asreader.cli import app, tables
 from asreader.errors import InputError
-from asreader.evaluation import bootstrap, ensembles, predictions, published, result_table
-from asreader.evaluation.metrics import scores
+from asreader.evaluation import bootstrap, ensembles, predictions, published_accuracies, result_table
+from asreader.evaluation.metrics import score_predictions
 from asreader.evaluation.predictions import Prediction
-from asreader.evaluation.result_table import Row
+from asreader.evaluation.result_table import ResultRow
+from asreader.runs.discovery import find_predicted_runs
 
 
 def run(folder: Path, valid: list[float], test: list[float] | None = None) -> Path:
@@ -28,7 +29,7 @@ def run(folder: Path, valid: list[float], test: list[float] | None = None) -> Pa
                 Prediction(f"q{n}", "x", ("y", "x", "z"), [1 - value, value, 0.0])  # type: ignore[arg-type]
                 for n, value in enumerate(values)
             ]
-            predictions.write(folder / "predictions" / f"{split}.jsonl", rows)
+            predictions.write_predictions(folder / "predictions" / f"{split}.jsonl", rows)
     return folder
 
 
@@ -40,8 +41,8 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def named(folder: Path, paper: str | None = None) -> dict[str, Row]:
-    return {row.name.split(" (")[0]: row for row in result_table.rows(result_table.find([folder]), paper)}
+def named(folder: Path, paper: str | None = None) -> dict[str, ResultRow]:
+    return {row.name.split(" (")[0]: row for row in result_table.build_rows(find_predicted_runs([folder]), paper)}
 
 
 def test_the_rows(runs: Path) -> None:
@@ -67,7 +68,9 @@ def test_the_rows(runs: Path) -> None:
 
 def test_test_data_count_only_if_every_run_has_them(runs: Path) -> None:
     (runs / "a" / "predictions" / "test.jsonl").unlink()
-    assert all(row.test is None and row.test_interval is None for row in result_table.rows(result_table.find([runs])))
+    assert all(
+        row.test is None and row.test_interval is None for row in result_table.build_rows(find_predicted_runs([runs]))
+    )
 
 
 def test_links_to_runs_are_followed_and_every_run_counts_once(
@@ -77,32 +80,35 @@ def test_links_to_runs_are_followed_and_every_run_counts_once(
     for name in ("a", "b", "deep"):
         (collected / name).symlink_to(runs / name)
     (collected / "deep" / "again").symlink_to(collected)
-    assert result_table.find([collected]) == [collected / "a", collected / "b", collected / "deep" / "c"]
+    assert find_predicted_runs([collected]) == [collected / "a", collected / "b", collected / "deep" / "c"]
 
 
 def test_a_folder_without_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no run with predictions"):
-        result_table.find([tmp_path])
+        find_predicted_runs([tmp_path])
 
 
 def test_one_run_has_no_spread(tmp_path: Path) -> None:
-    parts = {row.part for row in result_table.rows([run(tmp_path / "a", [0.9, 0.1])])}
+    parts = {row.part for row in result_table.build_rows([run(tmp_path / "a", [0.9, 0.1])])}
     assert parts == {"readers", "ensembles", "top k"}
 
 
 @pytest.mark.parametrize("drawn", [1, 2, 3, 5])
 def test_the_expected_best_is_the_mean_over_all_draws(invented: Path, drawn: int) -> None:
     """Every way to take so many runs: the best on validation data, the first of equals, and its test accuracy."""
-    runs = result_table.find([invented])
+    runs = find_predicted_runs([invented])
     scored = [
-        [scores(predictions.read(run / "predictions" / f"{split}.jsonl")).accuracy for split in ("valid", "test")]
+        [
+            score_predictions(predictions.read_predictions(run / "predictions" / f"{split}.jsonl")).accuracy
+            for split in ("valid", "test")
+        ]
         for run in runs
     ]
     chosen = [max(draw, key=lambda one: scored[one][0]) for draw in itertools.combinations(range(len(runs)), drawn)]
     ranked = sorted(range(len(runs)), key=lambda one: -scored[one][0])
     chances = [chosen.count(one) / len(chosen) for one in ranked]
-    assert result_table.chances(len(runs), drawn).tolist() == pytest.approx(chances)
-    if drawn in result_table.DRAWN:
+    assert result_table.compute_best_of_probabilities(len(runs), drawn).tolist() == pytest.approx(chances)
+    if drawn in result_table.BEST_OF:
         row = named(invented)[f"expected best of {drawn} run{'s' if drawn > 1 else ''}"]
         assert row.valid == pytest.approx(np.mean([scored[one][0] for one in chosen]))
         assert row.test == pytest.approx(np.mean([scored[one][1] for one in chosen]))
@@ -110,7 +116,7 @@ def test_the_expected_best_is_the_mean_over_all_draws(invented: Path, drawn: int
 
 def test_chances_of_the_paper_s_84_runs_sum_to_one() -> None:
     for drawn in (1, 2, 50, 84):
-        chances = result_table.chances(84, drawn)
+        chances = result_table.compute_best_of_probabilities(84, drawn)
         assert math.fsum(chances) == pytest.approx(1)
         assert chances[0] == pytest.approx(drawn / 84)
 
@@ -124,7 +130,7 @@ def test_seeds_of_a_setting(invented: Path) -> None:
             ("test", row.test, row.test_deviation),
         ):
             own = [
-                scores(predictions.read(file)).accuracy
+                score_predictions(predictions.read_predictions(file)).accuracy
                 for file in sorted((invented / "runs" / f"hidden-{hidden}").glob(f"*/predictions/{split}.jsonl"))
             ]
             assert mean == pytest.approx(sum(own) / 4)
@@ -134,13 +140,17 @@ def test_seeds_of_a_setting(invented: Path) -> None:
 def test_every_accuracy_has_the_interval_of_its_questions(invented: Path) -> None:
     """Of the single reader, of the mean of one setting's runs and of the greedy ensemble, on test data."""
     found = named(invented)
-    runs = result_table.find([invented])
-    said = {run: predictions.read(run / "predictions" / "test.jsonl") for run in runs}
+    runs = find_predicted_runs([invented])
+    said = {run: predictions.read_predictions(run / "predictions" / "test.jsonl") for run in runs}
     right = {run: [one.candidates[one.best] == one.answer for one in rows] for run, rows in said.items()}
-    valid = [scores(predictions.read(run / "predictions" / "valid.jsonl")).accuracy for run in runs]
+    valid = [
+        score_predictions(predictions.read_predictions(run / "predictions" / "valid.jsonl")).accuracy for run in runs
+    ]
     single = right[runs[valid.index(max(valid))]]
     mean = np.mean([right[run] for run in runs if "hidden-128" in str(run)], axis=0)
-    members = ensembles.greedy(ensembles.aligned([run / "predictions" / "valid.jsonl" for run in runs])).members
+    members = ensembles.select_greedily(
+        ensembles.align_predictions([run / "predictions" / "valid.jsonl" for run in runs])
+    ).members
     together = [
         np.mean([said[runs[member]][number].probabilities for member in members], axis=0).argmax()
         for number in range(250)
@@ -148,7 +158,7 @@ def test_every_accuracy_has_the_interval_of_its_questions(invented: Path) -> Non
     greedy = [
         one.candidates[choice] == one.answer for choice, one in zip(together, said[runs[0]], strict=True)
     ]  # fmt: skip
-    slow = bootstrap.intervals(np.array([single, mean, greedy], dtype=float))
+    slow = bootstrap.compute_mean_intervals(np.array([single, mean, greedy], dtype=float))
     names = ("best single reader", "mean of 4 seeds, hidden=128", "greedy ensemble")
     for name, interval in zip(names, slow, strict=True):
         assert found[name].test_interval == pytest.approx(interval)
@@ -160,25 +170,29 @@ def test_every_accuracy_has_the_interval_of_its_questions(invented: Path) -> Non
 
 def test_cross_validated_rows_have_no_test_figure(invented: Path) -> None:
     found = named(invented)
-    valid = ensembles.aligned([run / "predictions" / "valid.jsonl" for run in result_table.find([invented])])
-    for name, choice in (("greedy", ensembles.greedy), ("weighted", ensembles.weighted)):
-        crossed = ensembles.cross_validated(valid, choice)
+    valid = ensembles.align_predictions(
+        [run / "predictions" / "valid.jsonl" for run in find_predicted_runs([invented])]
+    )
+    for name, choice in (("greedy", ensembles.select_greedily), ("weighted", ensembles.fit_weights)):
+        crossed = ensembles.cross_validate(valid, choice)
         assert crossed is not None
         row = found[f"{name}, cross-validated"]
         assert (row.valid, row.test) == (pytest.approx(crossed.mean()), None)
 
 
 def test_the_other_systems_of_the_paper(runs: Path) -> None:
-    for paper, systems in published.OTHERS.items():
-        rows = [row for row in result_table.rows(result_table.find([runs]), paper) if row.part == "other systems"]
+    for paper, systems in published_accuracies.OTHER_SYSTEMS.items():
+        rows = [
+            row for row in result_table.build_rows(find_predicted_runs([runs]), paper) if row.part == "other systems"
+        ]
         assert [row.name for row in rows] == list(systems)
         assert all(row.valid is None and row.test is None and row.paper_test is not None for row in rows)
-    named_systems = " ".join(name for systems in published.OTHERS.values() for name in systems)
+    named_systems = " ".join(name for systems in published_accuracies.OTHER_SYSTEMS.values() for name in systems)
     for system in ("Attentive", "Impatient", "MemNN", "Dynamic Entity", "Chen", "LSTM", "humans"):
         assert system in named_systems
     # The paper's text compares its ensembles with the best of these: section 5.3 and the table of k = 1, 2, 5.
-    for paper, top in published.TOP.items():
-        assert top[1] == published.READER[paper]["greedy"].test
+    for paper, top in published_accuracies.TOP_K_ACCURACY.items():
+        assert top[1] == published_accuracies.ATTENTION_SUM_READER[paper]["greedy"].test
 
 
 def shown(folder: Path, *words: str, columns: int = 200) -> list[str]:
@@ -203,20 +217,20 @@ def test_latex_is_that_of_booktabs_with_a_rule_between_parts(invented: Path) -> 
     lines = shown(invented, "--style", "latex")
     assert lines[0].startswith("% ") and lines[1:3] == [r"\begin{tabular}{lrr}", r"\toprule"]
     assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
-    parts = {row.part for row in result_table.rows(result_table.find([invented]))}
+    parts = {row.part for row in result_table.build_rows(find_predicted_runs([invented]))}
     assert lines.count(r"\midrule") == len(parts)
     assert not [line for line in lines[1:] if "±" in line or "–" in line]
     assert all(line.count(" & ") == 2 for line in lines if line.endswith(r"\\"))
 
 
 def test_names_cannot_break_out_of_a_table() -> None:
-    row = Row(r"a_b & 50% of $x$ #1 {\x} ~^ |*<i>", 0.5)
+    row = ResultRow(r"a_b & 50% of $x$ #1 {\x} ~^ |*<i>", 0.5)
     latex = str(tables.results([row], "latex"))
     assert (
         r"a\_b \& 50\% of \$x\$ \#1 \{\textbackslash{}x\} \textasciitilde{}\textasciicircum{} |*<i> & 50.0 \\" in latex
     )
     assert r"| a\_b & 50% of $x$ #1 {\\x} ~^ \|\*\<i\> | 50.0 |" in str(tables.results([row], "markdown"))
-    assert "| a b | 50.0 |" in str(tables.results([Row("a\nb", 0.5)], "markdown"))
+    assert "| a b | 50.0 |" in str(tables.results([ResultRow("a\nb", 0.5)], "markdown"))
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -225,7 +239,7 @@ def test_a_narrow_terminal_stays_readable(invented: Path, columns: int) -> None:
     lines = shown(invented, "--paper", "cnn", columns=columns)
     assert max(map(len, lines)) <= columns
     title = next(line for line in lines if "valid" in line and "test" in line)
-    for row in result_table.rows(result_table.find([invented]), "cnn"):
+    for row in result_table.build_rows(find_predicted_runs([invented]), "cnn"):
         if row.valid is not None:
             cell = f"{100 * row.valid:4.1f}" + (" ± " if row.valid_deviation else " (" if row.valid_interval else "  ")
             assert any(line[title.index("valid") :].startswith(cell) for line in lines), row.name

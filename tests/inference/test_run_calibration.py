@@ -42,10 +42,10 @@ def test_confidence_changes_and_answers_do_not(run: Path, data: Path) -> None:
     assert after.loss == pytest.approx(before.loss)
     for one, other in zip(before.predictions, after.predictions, strict=True):
         assert one.candidates[one.best] == other.candidates[other.best]
-    slow = calibration.tempered(before.predictions, found.calibration.temperature)
+    slow = calibration.apply_temperature(before.predictions, found.calibration.temperature)
     for one, other in zip(slow, after.predictions, strict=True):
         assert np.allclose(one.probabilities, other.probabilities, atol=1e-5)
-    assert calibration.temperature(after.predictions) == pytest.approx(1, abs=0.01)
+    assert calibration.fit_temperature(after.predictions) == pytest.approx(1, abs=0.01)
     assert found.questions == 150
     # Once more: what is fitted is always the reader as it was trained.
     assert calibrate(run, data, wanted=0.9, device="cpu").calibration == found.calibration
@@ -53,9 +53,9 @@ def test_confidence_changes_and_answers_do_not(run: Path, data: Path) -> None:
 
 def test_sure_answers_are_as_good_as_wanted(run: Path, data: Path) -> None:
     found = calibrate(run, data, wanted=0.97, device="cpu")
-    judged = calibration.judged(Reader.load(run, "cpu").evaluate(load_store(data)).predictions)
+    judged = calibration.judge_answers(Reader.load(run, "cpu").evaluate(load_store(data)).predictions)
     above = judged.confidence >= found.calibration.threshold - 1e-6
-    assert judged.right[above].mean() >= 0.97
+    assert judged.correct[above].mean() >= 0.97
     assert found.coverage == pytest.approx(above.mean())
     answers = [Reader.load(run, "cpu").explain(example) for example in generate_stories(40, 78)]
     assert {answer.sure for answer in answers} == {True, False}

@@ -61,11 +61,11 @@ def test_a_sweep_trains_each_run_as_it_would_be_trained_alone(swept: Sweeper, tm
     assert [dict(row.run.choice)["reader.hidden"] for row in report.rows] == ["4", "4", "8", "8"]
     for row in report.rows:
         alone = loop.train(row.run.settings, tmp_path / "alone" / row.run.id)
-        scored = metrics.scores(predictions.read(alone.predictions("valid")))
+        scored = metrics.score_predictions(predictions.read_predictions(alone.predictions("valid")))
         assert row.accuracy == scored.accuracy
     alike = contents(tmp_path / "alone")
     assert contents(tmp_path / "out") == alike
-    assert len(result_table.find([tmp_path / "out"])) == 4
+    assert len(result_table.find_predicted_runs([tmp_path / "out"])) == 4
     for group in report.groups:
         accuracies = [row.accuracy or 0.0 for row in report.rows if row.run.choice == group.choice]
         assert group.mean == statistics.fmean(accuracies)
@@ -334,7 +334,8 @@ def test_runs_trained_side_by_side_are_runs_of_the_sweep(
     assert [one.failure or one.repaired for one in trained] == [""] * 4
     for run in runs:
         alone, together = (
-            predictions.read(out / run.id / "predictions" / "valid.jsonl") for out in (report.out, tmp_path / "out")
+            predictions.read_predictions(out / run.id / "predictions" / "valid.jsonl")
+            for out in (report.out, tmp_path / "out")
         )
         for one, other in zip(alone, together, strict=True):
             assert one.probabilities == pytest.approx(other.probabilities, abs=1e-3)

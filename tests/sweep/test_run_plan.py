@@ -70,9 +70,9 @@ def test_seeds_in_a_row_are_runs_of_their_own(small: Path, tmp_path: Path) -> No
 
 def test_a_teacher_is_known_by_what_it_says(small: Path, tmp_path: Path) -> None:
     taught = tmp_path / "said.jsonl"
-    predictions.write(taught, [predictions.Prediction("a", "x", ("x", "y"), [0.5, 0.5])])  # type: ignore[arg-type]
+    predictions.write_predictions(taught, [predictions.Prediction("a", "x", ("x", "y"), [0.5, 0.5])])  # type: ignore[arg-type]
     first = identity(small, tmp_path, f"train.teacher={taught}")
-    predictions.write(taught, [predictions.Prediction("a", "x", ("x", "y"), [0.75, 0.25])])  # type: ignore[arg-type]
+    predictions.write_predictions(taught, [predictions.Prediction("a", "x", ("x", "y"), [0.75, 0.25])])  # type: ignore[arg-type]
     assert len({identity(small, tmp_path), first, identity(small, tmp_path, f"train.teacher={taught}")}) == 3
     taught.unlink()
     with pytest.raises(InputError, match="no such prediction file"):

@@ -104,7 +104,7 @@ def one_hot(example: Example) -> Prediction:
 @pytest.mark.parametrize("weight", [0.3, 1.0])
 def test_a_teacher_that_knows_the_answers_is_no_teacher(tmp_path: Path, weight: float) -> None:
     settings = story_settings(tmp_path)
-    predictions.write(tmp_path / "right.jsonl", map(one_hot, generate_stories(44, 1)))
+    predictions.write_predictions(tmp_path / "right.jsonl", map(one_hot, generate_stories(44, 1)))
     plain = loop.train(settings, tmp_path / "plain")
     run = loop.train(taught(settings, tmp_path / "right.jsonl", weight=weight), tmp_path / "taught")
     assert losses(run) == pytest.approx(losses(plain), abs=1e-5)
@@ -116,7 +116,7 @@ def test_a_teachers_doubts_are_learnt(tmp_path: Path) -> None:
     asked = [Example(str(n), document, (GAP, "met", "."), ("Ana", "Bo"), "Ana") for n in range(8)]
     (tmp_path / "data.jsonl").write_text("".join(map(jsonl.format_example, asked)))
     even = (Prediction(one.id, "Ana", ("Ana", "Bo"), np.array([0.5, 0.5])) for one in asked)
-    predictions.write(tmp_path / "even.jsonl", even)
+    predictions.write_predictions(tmp_path / "even.jsonl", even)
     settings = Config(
         data=DataSettings(train=str(tmp_path / "data.jsonl"), valid=str(tmp_path / "data.jsonl"), min_count=1),
         reader={"embedding": 4, "hidden": 4},
@@ -151,7 +151,7 @@ def test_files_are_aligned_by_question_and_candidate_and_averaged(tmp_path: Path
             mixed = tuple(one.candidates[place] for place in order)
             shuffled.append(Prediction(one.id, one.answer, mixed, one.probabilities[order]))
         other = Prediction("of another book", None, ("Ana",), np.array([1.0]))
-        predictions.write(tmp_path / f"{number}.jsonl", [*shuffled, other])
+        predictions.write_predictions(tmp_path / f"{number}.jsonl", [*shuffled, other])
     found = distillation.teacher(f"{tmp_path / '0.jsonl'}, {tmp_path / '1.jsonl'}", 0.5, store)
     for own, one, two in zip(shown(found, store), *said, strict=True):
         assert own == pytest.approx(((one.probabilities + two.probabilities) / 2).tolist(), abs=1e-6)
@@ -164,7 +164,7 @@ def test_files_are_aligned_by_question_and_candidate_and_averaged(tmp_path: Path
 def test_copies_and_empty_candidates_have_nothing_and_the_rest_sums_to_one(tmp_path: Path) -> None:
     example = Example("x", (("Ana", "met", "Bo", "."),), (GAP, "met", "Bo"), ("Ana", "", "Bo", "Ana"), "Ana")
     said = Prediction("x", "Ana", ("Ana", "Bo", "Ana", ""), np.array([0.3, 0.1, 0.0, 0.2]))
-    predictions.write(tmp_path / "said.jsonl", [said])
+    predictions.write_predictions(tmp_path / "said.jsonl", [said])
     store = encode_examples([example])
     (found,) = shown(distillation.teacher(str(tmp_path / "said.jsonl"), 0.5, store), store)
     assert found == pytest.approx([0.75, 0, 0.25, 0])
@@ -181,7 +181,7 @@ def test_a_file_that_does_not_fit_is_refused_by_the_name_of_the_question(tmp_pat
         ([*right[:3], other_candidates, *right[4:]], "has other candidates"),
         ([*right[:3], other_answer, *right[4:]], "has another answer"),
     ):
-        predictions.write(path, wrong)
+        predictions.write_predictions(path, wrong)
         with pytest.raises(InputError, match=said) as caught:
             loop.train(taught(settings, path), tmp_path / "run")
         assert repr(third.id) in str(caught.value)
@@ -197,7 +197,7 @@ def test_a_file_that_does_not_fit_is_refused_by_the_name_of_the_question(tmp_pat
 def test_questions_that_are_not_trained_on_need_no_teacher(tmp_path: Path) -> None:
     asked = [*generate_stories(4, 1)]
     hopeless = replace(asked[2], document=(("Nobody", "came", "."),))
-    predictions.write(tmp_path / "said.jsonl", [one_hot(one) for one in asked if one is not asked[2]])
+    predictions.write_predictions(tmp_path / "said.jsonl", [one_hot(one) for one in asked if one is not asked[2]])
     distillation.teacher(str(tmp_path / "said.jsonl"), 0.5, encode_examples([*asked[:2], hopeless, asked[3]]))
 
 

@@ -40,7 +40,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
     )
     teacher = Reader.load(loop.train(plain, folder / "teacher").folder, "cpu")
     said = teacher.evaluate(loop.load(plain.data.train, "train", plain)).predictions
-    predictions.write(folder / "said.jsonl", said)
+    predictions.write_predictions(folder / "said.jsonl", said)
     options = replace(plain.train, epochs=EPOCHS, warmup=5, decay="linear", average=0.9, clip=0.5)
     return replace(plain, train=replace(options, teacher=str(folder / "said.jsonl")))
 
@@ -79,7 +79,9 @@ def test_two_processes_stopped_and_resumed_train_as_one(settings: Config, tmp_pa
     for one, other in zip(rows(alone), rows(run), strict=True):
         assert (one["step"], one["kind"], one.get("accuracy")) == (other["step"], other["kind"], other.get("accuracy"))
         assert one["loss"] == pytest.approx(other["loss"], abs=1e-5)
-    for left, right in zip(*(predictions.read(each.predictions("valid")) for each in (alone, run)), strict=True):
+    for left, right in zip(
+        *(predictions.read_predictions(each.predictions("valid")) for each in (alone, run)), strict=True
+    ):
         assert (left.id, left.candidates) == (right.id, right.candidates)
         assert np.allclose(left.probabilities, right.probabilities, atol=1e-5)
     files = [{path.name for path in each.folder.rglob("*")} for each in (alone, run)]

@@ -47,7 +47,7 @@ def beyond(settings: Config, whole: Run, tmp_path_factory: pytest.TempPathFactor
     """All that the paper's recipe does not have."""
     said = tmp_path_factory.mktemp("teacher") / "said.jsonl"
     store = loop.load(settings.data.train, "train", settings)
-    predictions.write(said, Reader.load(whole.folder, "cpu").evaluate(store).predictions)
+    predictions.write_predictions(said, Reader.load(whole.folder, "cpu").evaluate(store).predictions)
     options = replace(settings.train, warmup=4, decay="cosine", average=0.9, teacher=str(said), teacher_weight=0.3)
     return replace(settings, reader={**settings.reader, "dropout": 0.2}, train=options)
 
@@ -147,8 +147,8 @@ def test_best_weights_are_kept_and_training_stops_when_nothing_gets_better(setti
     best = max(scores)
     assert len(scores) < 30
     assert len(scores) == scores.index(best) + 3
-    predicted = predictions.read(run.predictions("valid"))
-    assert metrics.scores(predicted).accuracy == best
+    predicted = predictions.read_predictions(run.predictions("valid"))
+    assert metrics.score_predictions(predicted).accuracy == best
 
 
 def test_validation_every_few_batches_and_by_loss(settings: Config, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_questions_that_cannot_be_pointed_at_are_left_out_of_training_only(tmp_p
         train=TrainSettings(epochs=3, learning_rate=0.05, device="cpu", tensorboard=False),
     )
     run = loop.train(settings, tmp_path / "run")
-    found = metrics.scores(predictions.read(run.predictions("valid")))
+    found = metrics.score_predictions(predictions.read_predictions(run.predictions("valid")))
     assert (found.questions, found.accuracy) == (16, 0.5)
     with pytest.raises(InputError, match="nothing to learn"):
         data.write_text("".join(map(jsonl.format_example, missing)))

@@ -101,7 +101,9 @@ def assert_same(left: Run, right: Run) -> None:
     assert left.state()[1] == pytest.approx(right.state()[1], abs=CLOSE)  # type: ignore[index]
     for file in ("config.toml", "vocabulary.txt", "card.md"):
         assert (left.folder / file).read_text() == (right.folder / file).read_text()
-    for one, other in zip(*(predictions.read(run.predictions("valid")) for run in (left, right)), strict=True):
+    for one, other in zip(
+        *(predictions.read_predictions(run.predictions("valid")) for run in (left, right)), strict=True
+    ):
         assert (one.id, one.candidates) == (other.id, other.candidates)
         assert np.allclose(one.probabilities, other.probabilities, atol=CLOSE)
 
@@ -305,7 +307,7 @@ def test_schedules_averages_and_teachers_are_those_of_a_reader_alone(settings: C
     said = tmp_path / "teacher.jsonl"
     reader = Reader.load(str(loop.train(group(settings, 1)[0], tmp_path / "teacher").folder))
     store = load_store(Path(settings.data.train))
-    predictions.write(said, reader.evaluate(store).predictions)
+    predictions.write_predictions(said, reader.evaluate(store).predictions)
     recipe = {"warmup": 2, "decay": "linear", "average": 0.8, "teacher": str(said), "teacher_weight": 0.4}
     several = group(settings, 2, **recipe)
     found = train_together(several, folders(tmp_path / "together", 2))

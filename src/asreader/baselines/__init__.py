@@ -21,7 +21,7 @@ from asreader import plugins
 from asreader.data.example import Example
 from asreader.data.occurrences import find_occurrences
 from asreader.evaluation import metrics
-from asreader.evaluation.predictions import Prediction, real
+from asreader.evaluation.predictions import Prediction, mask_distinct_candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class BaselineEvaluation:
     @property
     def scores(self) -> metrics.Scores:
         """Accuracy and related metrics; ties are shared equally."""
-        return metrics.scores(self.predictions, metrics.shared, answer_not_in_document=self.answer_not_in_document)
+        return metrics.score_predictions(
+            self.predictions, metrics.share_ties, answer_not_in_document=self.answer_not_in_document
+        )
 
 
 def evaluate_baseline(name: str, examples: Iterable[Example]) -> BaselineEvaluation:
@@ -55,7 +57,12 @@ def predict_answers(name: str, examples: Iterable[Example]) -> Iterator[Predicti
 
 def make_prediction(example: Example, weights: Sequence[float]) -> Prediction:
     """Weights -> Prediction; equal weights become equal probabilities, so ties stay ties."""
-    return Prediction(example.id, example.answer, example.choices, normalize_weights(weights, real(example.choices)))
+    return Prediction(
+        example.id,
+        example.answer,
+        example.choices,
+        normalize_weights(weights, mask_distinct_candidates(example.choices)),
+    )
 
 
 def normalize_weights(weights: Sequence[float], mask: NDArray[np.bool_]) -> NDArray[np.float32]:

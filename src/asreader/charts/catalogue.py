@@ -13,9 +13,9 @@ import numpy as np
 
 from asreader.data.statistics import RANKS
 from asreader.evaluation.breakdowns import accuracy_by, agreement, reliability
-from asreader.evaluation.breakdowns.accuracy_by import data_sets
-from asreader.evaluation.breakdowns.breakdown_table import Table, plain
-from asreader.evaluation.breakdowns.slices import BUCKETS, NOWHERE, Ints, Questions
+from asreader.evaluation.breakdowns.accuracy_by import name_data_sets
+from asreader.evaluation.breakdowns.breakdown_table import Table, flatten_text
+from asreader.evaluation.breakdowns.slices import BUCKETS, NOT_FOUND, Ints, QuestionFacts
 from asreader.evaluation.breakdowns.systems import System
 from asreader.system.progress import print_status
 
@@ -88,7 +88,7 @@ def figures(systems: Sequence[System], left_out: Callable[[str], None] = print_s
     for name, maker in MAKERS.items():
         made = maker(name, systems)
         if isinstance(made, Figure):
-            order = data_sets(systems) if made.table.header[0] == "data" else _names(systems)
+            order = name_data_sets(systems) if made.table.header[0] == "data" else _names(systems)
             found.append(replace(made, order=tuple(order)))
         else:
             left_out(str(made))
@@ -111,14 +111,14 @@ def _accuracy_by_length(name: str, systems: Sequence[System]) -> Figure:
         f"The questions of each data set were put into {BUCKETS} buckets of equal size by the length of the document; "
         f"a marker stands at the mean length and the accuracy of a bucket. {_BANDS} "
         "A falling line: long documents are harder.",
-        accuracy_by.by_length(systems),
+        accuracy_by.tabulate_by_length(systems),
         (Plot(Shape.CURVE, Axis("words", "document length (words)"), _ACCURACY, interval=_SHARES),),
     )
 
 
 def _lengths(name: str, systems: Sequence[System]) -> Figure:
     title, label = "Lengths of the documents", "document length (words)"
-    return _distribution(name, data_sets(systems), lambda asked: asked.lengths, title, label)
+    return _distribution(name, name_data_sets(systems), lambda asked: asked.lengths, title, label)
 
 
 def _accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figure | Missing:
@@ -132,13 +132,13 @@ def _accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figure | Mi
         f"The questions were put into about {BUCKETS} buckets of like size by their number of candidates, equal "
         f"numbers together; a marker stands at the mean number and the accuracy of a bucket. {_BANDS} "
         f"Guessing would get one in that many right.{absent}",
-        accuracy_by.by_candidates(drawn),
+        accuracy_by.tabulate_by_candidates(drawn),
         (Plot(Shape.CURVE, Axis("candidates", "candidates (number)"), _ACCURACY, interval=_SHARES),),
     )
 
 
 def _candidates(name: str, systems: Sequence[System]) -> Figure | Missing:
-    sets = data_sets(systems)
+    sets = name_data_sets(systems)
     drawn = {data: asked for data, asked in sets.items() if _varied(asked.candidates)}
     if not drawn:
         return Missing(name, _constant(systems))
@@ -158,7 +158,7 @@ def _accuracy_by_rank(name: str, systems: Sequence[System]) -> Figure | Missing:
         f"{RANKS}; right: whose answer is among the n most frequent. Candidates that are equally frequent share their "
         f"places: such a question counts for each of them in part. {_BANDS} "
         "A falling line: the reader leans on what is mentioned often.",
-        accuracy_by.by_rank(systems),
+        accuracy_by.tabulate_by_rank(systems),
         (
             Plot(Shape.POINTS, rank, _ACCURACY, "answer is the n-th most frequent candidate", _SHARES),
             Plot(Shape.POINTS, rank, up_to, "answer is among the n most frequent", ("low up to n", "high up to n")),
@@ -169,10 +169,11 @@ def _accuracy_by_rank(name: str, systems: Sequence[System]) -> Figure | Missing:
 def _ranks(name: str, systems: Sequence[System]) -> Figure | Missing:
     if not any(_ranked(system.questions) for system in systems):
         return Missing(name, "no answer is among its candidates")
-    table = accuracy_by.ranks(data_sets(systems))
+    table = accuracy_by.tabulate_ranks(name_data_sets(systems))
     rest = "; ".join(
-        f"{abs(round(len(asked) - sum(_numbers(table.where('data', data), 'questions')))):,} in {plain(data)}"
-        for data, asked in data_sets(systems).items()
+        f"{abs(round(len(asked) - sum(_numbers(table.select_rows('data', data), 'questions')))):,}"
+        f" in {flatten_text(data)}"
+        for data, asked in name_data_sets(systems).items()
     )
     return Figure(
         name,
@@ -186,9 +187,9 @@ def _ranks(name: str, systems: Sequence[System]) -> Figure | Missing:
 
 
 def _calibration(name: str, systems: Sequence[System]) -> Figure:
-    table = reliability.calibration_table(systems)
-    errors = {str(row["system"]): row["expected calibration error"] for row in table.records()}
-    told = "; ".join(f"{plain(system)} {100 * float(error or 0):.1f} points" for system, error in errors.items())
+    table = reliability.tabulate_calibration(systems)
+    errors = {str(row["system"]): row["expected calibration error"] for row in table.iterate_records()}
+    told = "; ".join(f"{flatten_text(system)} {100 * float(error or 0):.1f} points" for system, error in errors.items())
     return Figure(
         name,
         "Calibration: is the confidence deserved?",
@@ -210,7 +211,7 @@ def _coverage(name: str, systems: Sequence[System]) -> Figure:
         "Left: accuracy on the questions that are answered, when only the surest part of all is. Right: how many are "
         "answered when a certain confidence is asked for. Bands are 95% Wilson intervals; several runs are pooled, "
         "each question counted once. A line that rises to the left: the confidence tells right answers from wrong.",
-        reliability.coverage_table(systems),
+        reliability.tabulate_coverage(systems),
         (
             Plot(Shape.CURVE, answered, _ACCURACY, "accuracy of what is answered", _SHARES),
             Plot(Shape.CURVE, least, answered, "how much is answered"),
@@ -219,7 +220,7 @@ def _coverage(name: str, systems: Sequence[System]) -> Figure:
 
 
 def _accuracy_by_kind(name: str, systems: Sequence[System]) -> Figure | Missing:
-    table = accuracy_by.by_kind(systems)
+    table = accuracy_by.tabulate_by_answer_type(systems)
     kinds = sorted(set(map(str, table.column("answer"))))
     if len(kinds) < 2:
         return Missing(name, f"all answers are of one type ({kinds[0]})")
@@ -234,11 +235,12 @@ def _accuracy_by_kind(name: str, systems: Sequence[System]) -> Figure | Missing:
 
 
 def _accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | Missing:
-    drawn = [system for system in systems if (system.questions.distances != NOWHERE).any()]
+    drawn = [system for system in systems if (system.questions.distances != NOT_FOUND).any()]
     if not drawn:
         return Missing(name, "no answer stands in its document")
     nowhere = "; ".join(
-        f"{(asked.distances == NOWHERE).sum():,} in {plain(data)}" for data, asked in data_sets(systems).items()
+        f"{(asked.distances == NOT_FOUND).sum():,} in {flatten_text(data)}"
+        for data, asked in name_data_sets(systems).items()
     )
     return Figure(
         name,
@@ -246,7 +248,7 @@ def _accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | Miss
         "The question follows the document: the distance is the number of words behind the last mention of the answer. "
         f"The questions were put into about {BUCKETS} buckets of like size, equal distances together. {_BANDS} "
         f"Answers that are not in the document are not drawn: {nowhere}.",
-        accuracy_by.by_distance(drawn),
+        accuracy_by.tabulate_by_distance(drawn),
         (Plot(Shape.CURVE, Axis("words", "words behind the answer's last mention"), _ACCURACY, interval=_SHARES),),
     )
 
@@ -255,8 +257,8 @@ def _accuracy_by_knowledge(name: str, systems: Sequence[System]) -> Figure | Mis
     drawn = [system for system in systems if system.vocabulary is not None]
     if not drawn:
         return Missing(name, "no vocabulary is known; name a run (or a folder of runs with one vocabulary)")
-    table = accuracy_by.by_knowledge(drawn)
-    if not any(row["answer"] == accuracy_by.STRANGE and row["questions"] for row in table.records()):
+    table = accuracy_by.tabulate_by_vocabulary(drawn)
+    if not any(row["answer"] == accuracy_by.OUT_OF_VOCABULARY and row["questions"] for row in table.iterate_records()):
         return Missing(name, "every answer is in the vocabulary")
     return Figure(
         name,
@@ -277,7 +279,7 @@ def _runs_right(name: str, systems: Sequence[System]) -> Figure | Missing:
         "How many runs are right",
         "The number of questions that 0, 1, 2... all runs of a system answer rightly. The first bar is out of reach of "
         "any vote among them; what lies between the first and the last is what an ensemble can win.",
-        agreement.right_table(drawn),
+        agreement.tabulate_correct_runs(drawn),
         (Plot(Shape.BARS, Axis("runs right", "runs that are right"), Axis("questions", "questions")),),
     )
 
@@ -292,20 +294,20 @@ def _runs_alike(name: str, systems: Sequence[System]) -> Figure | Missing:
         "How often two runs give the same answer",
         "The share of questions to which two runs give the same answer, right or wrong. The less alike runs of equal "
         "accuracy are, the more an ensemble of them gains.",
-        agreement.pair_table(drawn),
+        agreement.tabulate_agreement(drawn),
         (Plot(Shape.MATRIX, Axis("run", ""), Axis("other run", ""), shade=shade),),
     )
 
 
 def _mistakes(name: str, systems: Sequence[System]) -> Figure | Missing:
-    table = reliability.mistakes_table(systems)
+    table = reliability.tabulate_mistakes(systems)
     if not table.rows:
         return Missing(name, "there is no mistake")
     return Figure(
         name,
         "Mistakes the systems were surest of",
-        f"Of each system up to {reliability.MISTAKES} wrong answers, the most confident first; several runs speak as "
-        "their average.",
+        f"Of each system up to {reliability.MAX_MISTAKES} wrong answers, the most confident first; several runs speak "
+        "as their average.",
         table,
     )
 
@@ -330,10 +332,10 @@ MAKERS: Mapping[str, Callable[[str, Sequence[System]], Figure | Missing]] = {
 
 
 def _distribution(
-    name: str, sets: Mapping[str, Questions], values: Callable[[Questions], Ints], title: str, label: str
+    name: str, sets: Mapping[str, QuestionFacts], values: Callable[[QuestionFacts], Ints], title: str, label: str
 ) -> Figure:
-    table = accuracy_by.distribution({data: values(asked) for data, asked in sets.items()})
-    means = "; ".join(f"{values(asked).mean():,.1f} in {plain(data)}" for data, asked in sets.items())
+    table = accuracy_by.tabulate_distribution({data: values(asked) for data, asked in sets.items()})
+    means = "; ".join(f"{values(asked).mean():,.1f} in {flatten_text(data)}" for data, asked in sets.items())
     beyond = " The last bin holds everything beyond." if None in table.column("to") else ""
     return Figure(
         name,
@@ -348,8 +350,8 @@ def _varied(values: Ints) -> bool:
     return len(np.unique(values)) > 1
 
 
-def _ranked(asked: Questions) -> bool:
-    return bool((asked.more_frequent != NOWHERE).any())
+def _ranked(asked: QuestionFacts) -> bool:
+    return bool((asked.more_frequent != NOT_FOUND).any())
 
 
 def _constant(systems: Sequence[System]) -> str:
@@ -358,7 +360,7 @@ def _constant(systems: Sequence[System]) -> str:
 
 
 def _absent(every: Sequence[str], drawn: Sequence[str], why: str) -> str:
-    names = [plain(name) for name in every if name not in drawn]
+    names = [flatten_text(name) for name in every if name not in drawn]
     return f" Not drawn, because {why}: {', '.join(names)}." if names else ""
 
 

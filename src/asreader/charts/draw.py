@@ -197,4 +197,4 @@ def _squares(figure: Figure, names: Sequence[str]) -> Canvas:
 
 
 def _rows(table: Table, name: str) -> Table:
-    return table.where(table.header[0], name)
+    return table.select_rows(table.header[0], name)

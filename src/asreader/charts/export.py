@@ -10,8 +10,8 @@ from asreader import executors
 from asreader.charts.catalogue import MAKERS, Figure, figures
 from asreader.charts.draw import OVERLAID, Picture, picture
 from asreader.evaluation.breakdowns import systems
-from asreader.evaluation.breakdowns.breakdown_table import escaped
-from asreader.evaluation.breakdowns.systems import Source
+from asreader.evaluation.breakdowns.breakdown_table import escape_markdown
+from asreader.evaluation.breakdowns.systems import SystemSource
 from asreader.system import atomic_files
 from asreader.system.progress import track_progress
 
@@ -54,20 +54,25 @@ class Analysis:
         """The page that shows every figure with its caption; a figure without a picture is a table."""
         parts = ["# Analysis"]
         for figure in self.figures:
-            shown = f"![{figure.title}]({figure.name}.svg)" if figure.plots else figure.table.markdown()
+            shown = f"![{figure.title}]({figure.name}.svg)" if figure.plots else figure.table.to_markdown()
             links = ", ".join(f"[{path.suffix[1:].upper()}]({path.name})" for path in self.files(figure))
-            parts += [f"## {figure.title}", shown, f"{escaped(figure.caption)} {links}"]
+            parts += [f"## {figure.title}", shown, f"{escape_markdown(figure.caption)} {links}"]
         if self.left_out:
-            parts += ["## Left out", "\n".join(f"- {escaped(line)}" for line in self.left_out)]
+            parts += ["## Left out", "\n".join(f"- {escape_markdown(line)}" for line in self.left_out)]
         return "\n\n".join(parts) + "\n"
 
 
 def analyse(
-    sources: Sequence[Source], out: Path, *, split: str | None = None, format: str | None = None, skip_bad: bool = False
+    sources: Sequence[SystemSource],
+    out: Path,
+    *,
+    split: str | None = None,
+    format: str | None = None,
+    skip_bad: bool = False,
 ) -> Analysis:
     """Read, compute, draw and write."""
     left_out: list[str] = []
-    found = figures(systems.load(sources, split=split, format=format, skip_bad=skip_bad), left_out.append)
+    found = figures(systems.load_systems(sources, split=split, format=format, skip_bad=skip_bad), left_out.append)
     made = Analysis(tuple(found), tuple(left_out), out)
     # A few figures are drawn sooner than another process is started; many small ones share the processors.
     write(made, workers=1 if len(sources) <= OVERLAID else 0)
@@ -88,7 +93,7 @@ def write(made: Analysis, workers: int = 1) -> None:
 
 
 def _write_figure(figure: Figure, drawn: Picture | None, stem: Path) -> None:
-    atomic_files.write_text(stem.with_suffix(".csv"), figure.table.csv())
+    atomic_files.write_text(stem.with_suffix(".csv"), figure.table.to_csv())
     if drawn is not None:
         atomic_files.write_text(stem.with_suffix(".svg"), drawn.svg)
         with atomic_files.atomic_write(stem.with_suffix(".png")) as scratch:

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from asreader.charts.catalogue import Axis, Plot, Shape
-from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, plain
+from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, flatten_text
 
 FONT = "DejaVu Sans"
 """Comes with matplotlib, so that pictures are the same everywhere."""
@@ -252,7 +252,7 @@ def _tint(colour: str) -> str:
 
 def label(text: str, longest: int = NAMED) -> str:
     """A name of bearable length in letters that the font has."""
-    shown = plain(text, longest)
+    shown = flatten_text(text, longest)
     shown = shown if len(shown) <= longest else shown[: longest - 1] + "…"
     return "".join(letter if ord(letter) in _letters() else "\N{REPLACEMENT CHARACTER}" for letter in shown)
 

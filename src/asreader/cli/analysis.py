@@ -28,7 +28,7 @@ def analyse(
     from asreader.charts import export
     from asreader.evaluation.breakdowns import systems
 
-    sources = [systems.Source(pred, data, name), *(systems.source(text, data) for text in also)]
+    sources = [systems.SystemSource(pred, data, name), *(systems.parse_source(text, data) for text in also)]
     made = export.analyse(sources, out, split=split, format=format, skip_bad=skip_bad)
     if as_json:
         print_json(made.as_json())

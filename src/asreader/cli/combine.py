@@ -68,9 +68,9 @@ def ensemble(
     """Combine readers by their saved predictions; members are chosen on validation data alone."""
     from asreader.evaluation import ensembles, predictions
 
-    found = ensembles.combine(valid, test, method.value, top)
+    found = ensembles.build_ensemble(valid, test, method.value, top)
     if out is not None:
-        predictions.write(out, found.predictions)
+        predictions.write_predictions(out, found.predictions)
     if as_json:
         print_json(found.as_json())
     else:
@@ -91,8 +91,9 @@ def table(
     from dataclasses import asdict
 
     from asreader.evaluation import result_table
+    from asreader.runs.discovery import find_predicted_runs
 
-    rows = result_table.rows(result_table.find(folders), paper.value if paper else None)
+    rows = result_table.build_rows(find_predicted_runs(folders), paper.value if paper else None)
     if as_json:
         print_json([asdict(row) for row in rows])
     else:
@@ -115,7 +116,7 @@ def compare(
     """Which of two readers is better, by how much and how surely, and on which questions they differ."""
     from asreader.evaluation import comparison
 
-    found = comparison.compare(first, second, split=split, data=data, format=format)
+    found = comparison.compare_systems(first, second, split=split, data=data, format=format)
     if as_json:
         print_json(found.as_json())
     else:

@@ -108,13 +108,13 @@ def _together(run: Run, second: Callable[[], Run | None]) -> RenderableType:
     other = second()
     if other is None:
         return Text("There was no second core, or no luck, for another one: `asreader train --readers 2` trains two.")
-    said = ensembles.aligned([each.predictions("valid") for each in (run, other)])
+    said = ensembles.align_predictions([each.predictions("valid") for each in (run, other)])
     names = (f"{run.folder.name}, seed 1", f"{other.folder.name}, seed 2", "the mean of their probabilities")
     table = Table(box=None, pad_edge=False)
     for column in ("", "accuracy", "95% interval"):
         table.add_column(column, justify="right" if column else "left")
     for name, members in zip(names, ([0], [1], [0, 1]), strict=True):
-        found = metrics.scores(said.predictions(members))
+        found = metrics.score_predictions(said.average_predictions(members))
         table.add_row(name, f"{found.accuracy:.3f}", "{:.3f} to {:.3f}".format(*found.interval))
     return table
 
@@ -176,7 +176,7 @@ def _right_and_wrong(reader: Reader) -> list[tuple[Example, Answer]]:
 
 def baseline(name: str, examples: Iterable[Example]) -> float:
     """Accuracy of a rule that learns nothing."""
-    return metrics.scores(predict_answers(name, examples), metrics.shared).accuracy
+    return metrics.score_predictions(predict_answers(name, examples), metrics.share_ties).accuracy
 
 
 def january_or_march(reader: Reader) -> RenderableType:

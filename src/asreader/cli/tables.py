@@ -14,9 +14,9 @@ from rich.text import Text
 from asreader.data.statistics import TABLE_ROWS, Statistics
 from asreader.evaluation.bootstrap import DRAWS
 from asreader.evaluation.comparison import Comparison, Evidence
-from asreader.evaluation.ensembles import Combined
+from asreader.evaluation.ensembles import EnsembleResult
 from asreader.evaluation.metrics import Scores
-from asreader.evaluation.result_table import Row
+from asreader.evaluation.result_table import ResultRow
 from asreader.system.markup import escape_controls
 
 LEVEL = 0.05
@@ -54,11 +54,11 @@ def scores(found: Scores) -> Table:
     return table
 
 
-def ensemble(found: Combined) -> Text:
+def ensemble(found: EnsembleResult) -> Text:
     """What `ensemble` shows."""
     lines = [
         f"{found.method} ensemble of {len(found.members)} of {found.readers} readers",
-        f"best single reader on validation data: {found.single:.4f}",
+        f"best single reader on validation data: {found.best_single:.4f}",
     ]
     for split, one in found.scores.items():
         low, high = one.interval
@@ -73,7 +73,7 @@ def ensemble(found: Combined) -> Text:
     return Text("\n".join(lines))
 
 
-def results(found: Sequence[Row], style: str = "terminal") -> RenderableType:
+def results(found: Sequence[ResultRow], style: str = "terminal") -> RenderableType:
     """The paper's result table, for the terminal, as Markdown or as LaTeX; columns without a figure are left out."""
     columns = {"valid": "valid", "test": "test", "paper_valid": "paper valid", "paper_test": "paper test"}
     used = {key: title for key, title in columns.items() if any(getattr(row, key) is not None for row in found)}
@@ -95,7 +95,7 @@ def results(found: Sequence[Row], style: str = "terminal") -> RenderableType:
     return table
 
 
-def _figure(row: Row, key: str) -> str:
+def _figure(row: ResultRow, key: str) -> str:
     """Per cent, with the deviation between seeds or the interval behind it."""
     value: float | None = getattr(row, key)
     deviation: float | None = getattr(row, f"{key}_deviation", None)
@@ -109,7 +109,7 @@ def _figure(row: Row, key: str) -> str:
     return f"{100 * value:.1f}"
 
 
-def _note(found: Sequence[Row]) -> str:
+def _note(found: Sequence[ResultRow]) -> str:
     parts = [f"In per cent; in brackets 95% intervals (bootstrap over questions, {DRAWS:,} draws)."]
     if any(row.valid_deviation is not None for row in found):
         parts.append("± is the standard deviation between seeds.")

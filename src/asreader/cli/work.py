@@ -57,7 +57,7 @@ def evaluate(
     if answerable:
         evaluation = evaluation.answerable(store)
     if predictions is not None:
-        files.write(predictions, evaluation.predictions)
+        files.write_predictions(predictions, evaluation.predictions)
     _show_scores(evaluation.scores, as_json)
 
 
@@ -108,7 +108,7 @@ def baseline(
         name, (example for _, example in load_examples(data, format=format, only=only, skip_bad=skip_bad))
     )
     if predictions is not None:
-        files.write(predictions, found.predictions)
+        files.write_predictions(predictions, found.predictions)
     _show_scores(found.scores, as_json)
 
 

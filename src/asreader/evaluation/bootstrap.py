@@ -1,7 +1,7 @@
-"""credits of questions -> intervals: how far a figure would move with other questions of the same kind.
+"""credits of questions -> bootstrap intervals: how much a figure varies with the sample of questions.
 
-Questions are drawn with replacement, as many as there are, and the figure is computed anew; the middle 95% of these
-are the interval. All figures that are put in together share their draws.
+Each draw resamples all questions with replacement and recomputes the figure; the interval is the central 95% of the
+draws. Figures that are passed together share their draws.
 """
 
 from __future__ import annotations
@@ -13,48 +13,48 @@ from numpy.typing import NDArray
 
 DRAWS = 2000
 SEED = 1
-ROOM = 1 << 22
-"""Numbers held at a time, so that many questions do not need much memory."""
+BUFFER_SIZE = 1 << 22
+"""Counts held in memory at a time."""
 
 Credits = NDArray[np.float64] | NDArray[np.bool_]
 Interval = tuple[float, float]
 
 
-def intervals(credits: Credits, draws: int = DRAWS, seed: int = SEED) -> list[Interval]:
-    """Figures by questions, each figure the mean of its credits -> the 95% interval of each."""
+def compute_mean_intervals(credits: Credits, draws: int = DRAWS, seed: int = SEED) -> list[Interval]:
+    """credits: figures by questions -> the 95% interval of each figure, which is the mean of its credits."""
     questions = credits.shape[1]
-    means = [counts @ credits.T / questions for counts in drawn(questions, draws, seed)]
-    return middles(np.concatenate(means))
+    means = [counts @ credits.T / questions for counts in draw_counts(questions, draws, seed)]
+    return compute_central_intervals(np.concatenate(means))
 
 
-def drawn(things: int, draws: int, seed: int, stream: int = 0) -> Iterator[NDArray[np.float64]]:
-    """How often each of the things was drawn: draws by things, in portions. Streams are independent of each other."""
+def draw_counts(items: int, draws: int, seed: int, stream: int = 0) -> Iterator[NDArray[np.float64]]:
+    """Yield chunks of draws by items: how often each item was drawn. Streams are independent random sequences."""
     random = np.random.default_rng((seed, stream))
-    portion = max(1, ROOM // things)
-    for start in range(0, draws, portion):
-        rows = min(portion, draws - start)
-        places = random.integers(things, size=(rows, things)) + things * np.arange(rows)[:, None]
-        counts = np.bincount(places.ravel(), minlength=rows * things)
-        yield counts.reshape(rows, things).astype(np.float64)
+    chunk = max(1, BUFFER_SIZE // items)
+    for start in range(0, draws, chunk):
+        rows = min(chunk, draws - start)
+        indices = random.integers(items, size=(rows, items)) + items * np.arange(rows)[:, None]
+        counts = np.bincount(indices.ravel(), minlength=rows * items)
+        yield counts.reshape(rows, items).astype(np.float64)
 
 
-def middles(values: NDArray[np.float64]) -> list[Interval]:
-    """Draws by figures -> the middle 95% of each figure."""
+def compute_central_intervals(values: NDArray[np.float64]) -> list[Interval]:
+    """values: draws by figures -> the central 95% of each figure."""
     low, high = np.quantile(values, [0.025, 0.975], axis=0)
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
-def difference(first: Credits, second: Credits, draws: int = DRAWS, seed: int = SEED) -> Interval:
-    """Runs by the same questions, of two sides -> the 95% interval of the first's mean accuracy minus the second's.
+def compute_difference_interval(first: Credits, second: Credits, draws: int = DRAWS, seed: int = SEED) -> Interval:
+    """The 95% interval of the mean accuracy of the first system minus that of the second; both are runs by questions.
 
-    Each draw takes questions, runs of the first side and runs of the second, all with replacement. Every run meets the
-    same questions, so the comparison stays paired. With one run a side only the questions vary.
+    Each draw resamples the questions, the runs of the first system and the runs of the second. All runs share the drawn
+    questions, so the comparison stays paired. With one run per system only the questions vary.
     """
-    first_runs = np.concatenate(list(drawn(len(first), draws, seed, stream=1))) / len(first)
-    second_runs = np.concatenate(list(drawn(len(second), draws, seed, stream=2))) / len(second)
+    first_runs = np.concatenate(list(draw_counts(len(first), draws, seed, stream=1))) / len(first)
+    second_runs = np.concatenate(list(draw_counts(len(second), draws, seed, stream=2))) / len(second)
     values: list[float] = []
-    for counts in drawn(first.shape[1], draws, seed):
+    for counts in draw_counts(first.shape[1], draws, seed):
         rows = slice(len(values), len(values) + len(counts))
-        ahead = first_runs[rows] @ first - second_runs[rows] @ second
-        values += (counts * ahead).mean(axis=1).tolist()
-    return middles(np.array(values)[:, None])[0]
+        differences = first_runs[rows] @ first - second_runs[rows] @ second
+        values += (counts * differences).mean(axis=1).tolist()
+    return compute_central_intervals(np.array(values)[:, None])[0]

@@ -1,7 +1,6 @@
-"""Predictions -> how far their probabilities can be trusted: reliability, answering only when sure, a temperature.
+"""Predictions -> calibration: reliability curve, accuracy against coverage, temperature scaling.
 
-The confidence of a prediction is the probability of its chosen candidate. Questions without a known answer do not
-count.
+The confidence of a prediction is the probability of its chosen candidate. Questions without a known answer are skipped.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.errors import InputError
-from asreader.evaluation.metrics import wilson
-from asreader.evaluation.predictions import Prediction, real
+from asreader.evaluation.metrics import compute_wilson_interval
+from asreader.evaluation.predictions import Prediction, mask_distinct_candidates
 
 BINS = 10
-COLDEST, HOTTEST = 1 / 64, 64.0
-"""The temperatures looked at: predictions that are all right would be sharpened without end."""
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1 / 64, 64.0
+"""Range of the fit: without it, predictions that are all correct would give a temperature of 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """Questions of like confidence: how sure the reader was on average, how often it was right."""
+class ReliabilityBin:
+    """Questions of similar confidence: their mean confidence and accuracy."""
 
     questions: int
     lowest: float
@@ -35,41 +34,41 @@ class Bin:
     @property
     def interval(self) -> tuple[float, float]:
         """The 95% Wilson interval of the accuracy."""
-        return wilson(self.accuracy, self.questions)
+        return compute_wilson_interval(self.accuracy, self.questions)
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """Bins of (nearly) equally many questions, least sure first, and the expected calibration error."""
+class ReliabilityCurve:
+    """Bins of (nearly) equal size by rising confidence, and the expected calibration error."""
 
-    bins: tuple[Bin, ...]
+    bins: tuple[ReliabilityBin, ...]
 
     @property
     def error(self) -> float:
-        """The mean distance between confidence and accuracy of a bin, weighted by its questions."""
-        distances = [part.questions * abs(part.accuracy - part.confidence) for part in self.bins]
-        return sum(distances) / sum(part.questions for part in self.bins)
+        """Expected calibration error: mean |accuracy - confidence| of the bins, weighted by their questions."""
+        distances = [bin.questions * abs(bin.accuracy - bin.confidence) for bin in self.bins]
+        return sum(distances) / sum(bin.questions for bin in self.bins)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coverage:
-    """What answering only at or above a confidence gives: one entry for each confidence that occurs, rising."""
+class CoverageCurve:
+    """Coverage and accuracy for each confidence threshold that occurs, in rising order."""
 
     thresholds: NDArray[np.float64]
-    coverage: NDArray[np.float64]  # the share of questions that are answered
-    accuracy: NDArray[np.float64]  # of those
+    coverage: NDArray[np.float64]  # fraction of questions at or above the threshold
+    accuracy: NDArray[np.float64]  # on these questions
 
-    def at(self, confidence: float) -> Point:
-        """When only questions with at least this confidence are answered."""
-        place = int(np.searchsorted(self.thresholds, confidence))
-        if place == len(self.thresholds):
-            return Point(confidence, 0.0, None)
-        return Point(confidence, float(self.coverage[place]), float(self.accuracy[place]))
+    def find_point(self, confidence: float) -> CoveragePoint:
+        """Coverage and accuracy if only questions with at least this confidence are answered."""
+        index = int(np.searchsorted(self.thresholds, confidence))
+        if index == len(self.thresholds):
+            return CoveragePoint(confidence, 0.0, None)
+        return CoveragePoint(confidence, float(self.coverage[index]), float(self.accuracy[index]))
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """The share of questions answered at or above a confidence and the accuracy on them; None if none is."""
+class CoveragePoint:
+    """Fraction of questions at or above a threshold and the accuracy on them; None if there are none."""
 
     threshold: float
     coverage: float
@@ -77,112 +76,120 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
-    """Of each question with a known answer, in the given order: how sure the reader was and whether it was right."""
+class AnswerOutcomes:
+    """Confidence and correctness of each question with a known answer, in the given order."""
 
     confidence: NDArray[np.float64]
-    right: NDArray[np.bool_]
+    correct: NDArray[np.bool_]
 
 
-def judged(predictions: Sequence[Prediction]) -> Judged:
-    """Confidence and verdict of each question; one without any candidate is wrong, with confidence 0."""
+def judge_answers(predictions: Sequence[Prediction]) -> AnswerOutcomes:
+    """Confidence and correctness of each question; a question without candidates is wrong with confidence 0."""
     known = [prediction for prediction in predictions if prediction.answer is not None]
     if not known:
         raise InputError("there is nothing to judge: no question has a known answer")
-    confidence, right = np.zeros(len(known)), np.zeros(len(known), dtype=np.bool_)
-    for number, prediction in enumerate(known):
-        if real(prediction.candidates).any():
+    confidence = np.zeros(len(known))
+    correct = np.zeros(len(known), dtype=np.bool_)
+    for index, prediction in enumerate(known):
+        if mask_distinct_candidates(prediction.candidates).any():
             best = prediction.best
-            confidence[number] = prediction.probabilities[best]
-            right[number] = prediction.candidates[best] == prediction.answer
-    return Judged(confidence, right)
+            confidence[index] = prediction.probabilities[best]
+            correct[index] = prediction.candidates[best] == prediction.answer
+    return AnswerOutcomes(confidence, correct)
 
 
-def calibration(predictions: Sequence[Prediction], bins: int = BINS) -> Calibration:
-    """The reliability curve; of questions with the same confidence, earlier ones fall into the lower bin."""
-    every = judged(predictions)
-    order = np.argsort(every.confidence, kind="stable")
+def measure_reliability(predictions: Sequence[Prediction], bins: int = BINS) -> ReliabilityCurve:
+    """Reliability curve; of questions with equal confidence, earlier ones go to the lower bin."""
+    outcomes = judge_answers(predictions)
+    order = np.argsort(outcomes.confidence, kind="stable")
     parts = [part for part in np.array_split(order, bins) if len(part)]
-    return Calibration(tuple(_bin(every.confidence[part], every.right[part]) for part in parts))
+    return ReliabilityCurve(tuple(_make_bin(outcomes.confidence[part], outcomes.correct[part]) for part in parts))
 
 
-def _bin(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> Bin:
+def _make_bin(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> ReliabilityBin:
     lowest, highest = float(confidence[0]), float(confidence[-1])
-    return Bin(len(right), lowest, highest, float(confidence.mean()), float(right.mean()))
+    return ReliabilityBin(len(correct), lowest, highest, float(confidence.mean()), float(correct.mean()))
 
 
-def coverage(predictions: Sequence[Prediction]) -> Coverage:
-    """Accuracy against the share of questions answered, for every confidence one could ask for."""
-    every = judged(predictions)
-    order = np.argsort(every.confidence, kind="stable")
-    thresholds, firsts = np.unique(every.confidence[order], return_index=True)
+def measure_coverage(predictions: Sequence[Prediction]) -> CoverageCurve:
+    """Accuracy against coverage for every confidence threshold."""
+    outcomes = judge_answers(predictions)
+    order = np.argsort(outcomes.confidence, kind="stable")
+    thresholds, firsts = np.unique(outcomes.confidence[order], return_index=True)
     answered = len(order) - firsts
-    right = every.right[order][::-1].cumsum()[::-1][firsts]
-    return Coverage(thresholds, answered / len(order), right / answered)
+    correct = outcomes.correct[order][::-1].cumsum()[::-1][firsts]
+    return CoverageCurve(thresholds, answered / len(order), correct / answered)
 
 
-def temperature(predictions: Sequence[Prediction]) -> float:
-    """The T for which probabilities raised to 1/T, shared out anew, make the answers most likely; fit it on validation.
+def fit_temperature(predictions: Sequence[Prediction]) -> float:
+    """Maximum-likelihood temperature T of probabilities raised to 1/T and renormalized; fit it on validation data.
 
-    Questions whose answer has no probability at all tell nothing about T and are left out. Above 1: the reader is too
-    sure of itself.
+    T > 1 means that the reader is overconfident. Questions whose answer has probability 0 are skipped: their likelihood
+    is 0 at any temperature.
     """
-    given = _support(predictions)
-    if not given.logs.any():
-        return 1.0  # every temperature says the same
+    support = _collect_support(predictions)
+    if not support.logs.any():
+        return 1.0  # uniform probabilities do not depend on the temperature
 
-    def slope(power: float) -> float:
-        """Of the negative log likelihood, which is convex in the power 1/T: its sign says where the lowest point is."""
-        shares = np.exp(power * given.logs)
-        means = np.add.reduceat(shares * given.logs, given.starts) / np.add.reduceat(shares, given.starts)
-        return float((means - given.answers).sum())
+    def compute_slope(power: float) -> float:
+        """Derivative of the negative log likelihood, which is convex in the power 1/T; the search bisects its sign."""
+        weights = np.exp(power * support.logs)
+        totals = np.add.reduceat(weights, support.starts)
+        means = np.add.reduceat(weights * support.logs, support.starts) / totals
+        return float((means - support.answers).sum())
 
-    low, high = -math.log(HOTTEST), -math.log(COLDEST)
+    low, high = -math.log(MAX_TEMPERATURE), -math.log(MIN_TEMPERATURE)
     while high - low > 1e-9:
         middle = (low + high) / 2
-        low, high = (low, middle) if slope(math.exp(middle)) > 0 else (middle, high)
+        low, high = (low, middle) if compute_slope(math.exp(middle)) > 0 else (middle, high)
     return math.exp(-(low + high) / 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Support:
-    """Log probabilities, relative to the question's highest, of all candidates that have any probability."""
+    """Log probabilities of all candidates with a probability above 0, relative to the highest of the question."""
 
-    logs: NDArray[np.float64]  # question after question
-    starts: NDArray[np.intp]  # where each question begins
-    answers: NDArray[np.float64]  # those of the answers
+    logs: NDArray[np.float64]  # of all questions, concatenated
+    starts: NDArray[np.intp]  # index of each question's first entry
+    answers: NDArray[np.float64]  # log probability of each answer
 
 
-def _support(predictions: Sequence[Prediction]) -> _Support:
+def _collect_support(predictions: Sequence[Prediction]) -> _Support:
     logs: list[NDArray[np.float64]] = []
     answers: list[float] = []
     for prediction in predictions:
-        has = real(prediction.candidates) & (prediction.probabilities > 0)
-        place = prediction.candidates.index(prediction.answer) if prediction.answer in prediction.candidates else -1
-        if place >= 0 and has[place]:
-            own = np.log(prediction.probabilities.astype(np.float64), where=has, out=np.full(len(has), -np.inf))
-            own -= own.max()
-            logs.append(own[has])
-            answers.append(float(own[place]))
+        has_support = mask_distinct_candidates(prediction.candidates) & (prediction.probabilities > 0)
+        answer = prediction.candidates.index(prediction.answer) if prediction.answer in prediction.candidates else -1
+        if answer >= 0 and has_support[answer]:
+            relative = np.full(len(has_support), -np.inf)
+            np.log(prediction.probabilities.astype(np.float64), where=has_support, out=relative)
+            relative -= relative.max()
+            logs.append(relative[has_support])
+            answers.append(float(relative[answer]))
     if not logs:
         raise InputError("no temperature can be fitted: no question has a known answer with any probability")
     starts = np.cumsum([0, *map(len, logs[:-1])])
     return _Support(np.concatenate(logs), starts, np.array(answers))
 
 
-def tempered(predictions: Sequence[Prediction], temperature: float) -> list[Prediction]:
-    """The same predictions at another temperature: the order of the candidates stays, the confidence changes."""
+def apply_temperature(predictions: Sequence[Prediction], temperature: float) -> list[Prediction]:
+    """The same predictions at another temperature; the order of the candidates does not change."""
     return [
-        Prediction(one.id, one.answer, one.candidates, _raised(one.probabilities * real(one.candidates), temperature))
+        Prediction(
+            one.id,
+            one.answer,
+            one.candidates,
+            _rescale(one.probabilities * mask_distinct_candidates(one.candidates), temperature),
+        )
         for one in predictions
     ]
 
 
-def _raised(probabilities: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
+def _rescale(probabilities: NDArray[np.float32], temperature: float) -> NDArray[np.float32]:
     ratios = probabilities.astype(np.float64)
     highest = ratios.max(initial=0)
-    if not highest:  # no candidate has any support, and none gets it
+    if not highest:  # all probabilities are 0 and stay 0
         return probabilities
     raised = (ratios / highest) ** (1 / temperature)
-    shares: NDArray[np.float32] = (raised / raised.sum()).astype(np.float32)
-    return shares
+    rescaled: NDArray[np.float32] = (raised / raised.sum()).astype(np.float32)
+    return rescaled

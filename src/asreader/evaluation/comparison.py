@@ -1,6 +1,6 @@
-"""predictions of two systems on the same questions -> Comparison: who is better, by how much, how surely, and where.
+"""predictions of two systems on the same questions -> Comparison: difference, interval, significance test, flips.
 
-Each system is one run or several that differ in their seed. No claim is made without the name of the test behind it.
+Each system is one run, or several runs that differ in their seed. Every p-value comes with the name of its test.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from asreader.data.dataset import load_store
 from asreader.errors import InputError
 from asreader.evaluation import bootstrap, ensembles
 from asreader.evaluation.bootstrap import SEED, Interval
-from asreader.evaluation.ensembles import Aligned
-from asreader.evaluation.result_table import prediction_files
+from asreader.evaluation.ensembles import AlignedPredictions
+from asreader.evaluation.result_table import find_prediction_files
 
-SPLITS = 20_000
-"""Up to so many ways to deal the runs to two sides are all looked at; of more, so many are drawn."""
+MAX_PERMUTATIONS = 20_000
+"""The permutation test is exact up to this number of permutations; above it, this number is sampled."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One system: the mean accuracy of its runs, and their standard deviation if there are several."""
+class ComparedSystem:
+    """One system: the mean accuracy of its runs, and their standard deviation (None for one run)."""
 
     name: str
     runs: int
@@ -37,7 +37,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Against there being no difference: the name of a test, its two-sided p, and the smallest p it could give here."""
+    """Evidence against the null hypothesis of no difference: the test, its two-sided p and the smallest possible p."""
 
     test: str
     p: float
@@ -46,7 +46,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A question that one side alone answers rightly: both answers, and what each gave the right one on average."""
+    """A question that only one system answers correctly: both answers, and the mean probability of the correct one."""
 
     id: str
     answer: str
@@ -59,146 +59,161 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two systems on the same questions. Counts and flips are by the vote of each side's runs."""
+    """Two systems on the same questions. Counts and flips use the majority vote of each system's runs."""
 
-    first: Side
-    second: Side
+    first: ComparedSystem
+    second: ComparedSystem
     questions: int
     both: int
     only_first: int
     only_second: int
     neither: int
-    difference: float  # of the first's mean accuracy minus the second's
+    difference: float  # mean accuracy of the first minus that of the second
     interval: Interval
     evidence: Evidence
-    flips: tuple[Flip, ...]  # those of the largest swing first
+    flips: tuple[Flip, ...]  # largest change of probability first
 
     def as_json(self) -> dict[str, object]:
         """The document that `compare --json` prints."""
         return asdict(self)
 
 
-def compare(
+def compare_systems(
     first: Path, second: Path, *, split: str | None = None, data: Path | None = None, format: str | None = None
 ) -> Comparison:
-    """Compare prediction files, runs or folders of runs; with the data they are of, flips have their question."""
-    sides = [prediction_files(path, split or "valid") for path in (first, second)]
-    said = ensembles.aligned([file for files in sides for file in files])
-    found = compared(said, len(sides[0]), str(first), str(second))
+    """Compare prediction files, runs or folders of runs; with their data, flips include the question."""
+    first_files = find_prediction_files(first, split or "valid")
+    second_files = find_prediction_files(second, split or "valid")
+    aligned = ensembles.align_predictions([*first_files, *second_files])
+    comparison = compare_aligned(aligned, len(first_files), str(first), str(second))
     if data is None:
-        return found
-    chosen = split or ("valid" if first.is_dir() or second.is_dir() else None)
-    return replace(found, flips=_with_questions(found.flips, data, chosen, format))
+        return comparison
+    data_split = split or ("valid" if first.is_dir() or second.is_dir() else None)
+    return replace(comparison, flips=_add_questions(comparison.flips, data, data_split, format))
 
 
-def compared(said: Aligned, first_runs: int, first: str = "first", second: str = "second") -> Comparison:
-    """Compare the first few of some aligned runs with the rest of them."""
-    alone = said.alone()
-    one, two = alone[:first_runs], alone[first_runs:]
-    ours = _voice(said, range(first_runs))
-    theirs = _voice(said, range(first_runs, len(alone)))
-    only_first, only_second = int((ours.right & ~theirs.right).sum()), int((~ours.right & theirs.right).sum())
-    both = int((ours.right & theirs.right).sum())
-    single = len(one) == len(two) == 1
+def compare_aligned(
+    aligned: AlignedPredictions, first_runs: int, first: str = "first", second: str = "second"
+) -> Comparison:
+    """Compare the first `first_runs` of the aligned runs with the others."""
+    correct = aligned.mark_correct_by_reader()
+    first_correct, second_correct = correct[:first_runs], correct[first_runs:]
+    first_vote = _count_votes(aligned, range(first_runs))
+    second_vote = _count_votes(aligned, range(first_runs, len(correct)))
+    both = int((first_vote.correct & second_vote.correct).sum())
+    only_first = int((first_vote.correct & ~second_vote.correct).sum())
+    only_second = int((~first_vote.correct & second_vote.correct).sum())
+    if len(first_correct) == len(second_correct) == 1:
+        evidence = run_mcnemar_test(only_first, only_second)
+    else:
+        evidence = run_permutation_test(first_correct.sum(axis=1), second_correct.sum(axis=1))
     return Comparison(
-        first=_side(first, one),
-        second=_side(second, two),
-        questions=alone.shape[1],
+        first=_summarize_system(first, first_correct),
+        second=_summarize_system(second, second_correct),
+        questions=correct.shape[1],
         both=both,
         only_first=only_first,
         only_second=only_second,
-        neither=alone.shape[1] - both - only_first - only_second,
-        difference=float(one.mean() - two.mean()),
-        interval=bootstrap.difference(one, two),
-        evidence=mcnemar(only_first, only_second) if single else permutation(one.sum(axis=1), two.sum(axis=1)),
-        flips=_flips(said, ours, theirs),
+        neither=correct.shape[1] - both - only_first - only_second,
+        difference=float(first_correct.mean() - second_correct.mean()),
+        interval=bootstrap.compute_difference_interval(first_correct, second_correct),
+        evidence=evidence,
+        flips=_find_flips(aligned, first_vote, second_vote),
     )
 
 
-def mcnemar(only_first: int, only_second: int) -> Evidence:
-    """Exact McNemar test: were both equally good, each question that one alone answers would be a fair coin's toss."""
+def run_mcnemar_test(only_first: int, only_second: int) -> Evidence:
+    """Exact McNemar test: if both are equally good, each question that only one answers is a fair coin toss."""
     tosses = only_first + only_second
-    ways = tail = 1  # of no heads; then of one more and one more
+    ways = tail = 1  # ways to get 0 heads; the loop adds 1, 2, ... heads
     for heads in range(min(only_first, only_second)):
         ways = ways * (tosses - heads) // (heads + 1)
         tail += ways
     return Evidence("exact McNemar test", min(1.0, 2 * tail / 2**tosses), min(1.0, 2 / 2**tosses))
 
 
-def permutation(first: Sequence[int] | NDArray[np.integer], second: Sequence[int] | NDArray[np.integer]) -> Evidence:
-    """Permutation test on numbers of right answers: were the sides the same, runs might be dealt to them in any way.
+def run_permutation_test(
+    first: Sequence[int] | NDArray[np.integer], second: Sequence[int] | NDArray[np.integer]
+) -> Evidence:
+    """Permutation test on the numbers of correct answers: if both systems are the same, runs are exchangeable.
 
-    p is the share of the ways with a difference of means at least as large as the real one; of very many ways some
-    are drawn, and the real one is counted as drawn too.
+    p is the fraction of permutations with a difference of means at least as large as the observed one. Above
+    MAX_PERMUTATIONS, p is estimated from a sample that includes the observed permutation.
     """
-    runs, taken = [*map(int, first), *map(int, second)], len(first)
+    counts = [*map(int, first), *map(int, second)]
+    size = len(first)
 
-    def distance(chosen: Sequence[int] | NDArray[np.intp]) -> int:
-        """|mean - mean| times both numbers of runs: whole numbers, so that equals are equal."""
-        return abs(len(runs) * sum(runs[run] for run in chosen) - taken * sum(runs))
+    def compute_distance(chosen: Sequence[int] | NDArray[np.intp]) -> int:
+        """|mean - mean| times both numbers of runs: integers, so that equal distances compare equal."""
+        return abs(len(counts) * sum(counts[run] for run in chosen) - size * sum(counts))
 
-    real, ways = distance(range(taken)), math.comb(len(runs), taken)
-    if ways <= SPLITS:
-        hits = sum(distance(chosen) >= real for chosen in combinations(range(len(runs)), taken))
-        # Sides of the same size may trade places: each difference then comes twice.
-        return Evidence("exact permutation test on runs", hits / ways, (2 if 2 * taken == len(runs) else 1) / ways)
+    observed = compute_distance(range(size))
+    permutations = math.comb(len(counts), size)
+    if permutations <= MAX_PERMUTATIONS:
+        hits = sum(compute_distance(chosen) >= observed for chosen in combinations(range(len(counts)), size))
+        # With equal numbers of runs, swapping the systems gives the same distance: the largest occurs twice.
+        least = (2 if 2 * size == len(counts) else 1) / permutations
+        return Evidence("exact permutation test on runs", hits / permutations, least)
     random = np.random.default_rng(SEED)
-    hits = 1 + sum(distance(random.permutation(len(runs))[:taken]) >= real for _ in range(SPLITS))
-    return Evidence(f"permutation test on runs, {SPLITS:,} draws", hits / (SPLITS + 1), 1 / (SPLITS + 1))
-
-
-def _side(name: str, right: NDArray[np.bool_]) -> Side:
-    accuracies = right.mean(axis=1)
-    deviation = float(accuracies.std(ddof=1)) if len(right) > 1 else None
-    return Side(name, len(right), float(accuracies.mean()), deviation)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Voice:
-    """What the runs of one side say of each question together."""
-
-    choice: NDArray[np.intp]  # the candidate that most choose; of equals the first in the data's own order
-    right: NDArray[np.bool_]
-    support: NDArray[np.float64]  # the mean probability of the right answer
-
-
-def _voice(said: Aligned, runs: Sequence[int]) -> _Voice:
-    votes = np.zeros(said.probabilities.shape[1:])
-    every = np.arange(len(votes))
-    for run in runs:
-        votes[every, said.probabilities[run].argmax(axis=-1)] += 1
-    choice = votes.argmax(axis=-1)
-    support = said.probabilities[list(runs)][:, every, said.answers].mean(axis=0, dtype=np.float64)
-    return _Voice(choice, choice == said.answers, support)  # the answer that nobody knows has no place
-
-
-def _flips(said: Aligned, ours: _Voice, theirs: _Voice) -> tuple[Flip, ...]:
-    swing = np.abs(ours.support - theirs.support)
-    return tuple(
-        Flip(
-            said.questions[row].id,
-            str(said.questions[row].answer),
-            said.questions[row].candidates[ours.choice[row]],
-            said.questions[row].candidates[theirs.choice[row]],
-            float(ours.support[row]),
-            float(theirs.support[row]),
-        )
-        for row in np.argsort(-swing, kind="stable").tolist()
-        if ours.right[row] != theirs.right[row]
+    samples = (random.permutation(len(counts))[:size] for _ in range(MAX_PERMUTATIONS))
+    hits = 1 + sum(compute_distance(chosen) >= observed for chosen in samples)
+    return Evidence(
+        f"permutation test on runs, {MAX_PERMUTATIONS:,} draws",
+        hits / (MAX_PERMUTATIONS + 1),
+        1 / (MAX_PERMUTATIONS + 1),
     )
 
 
-def _with_questions(flips: Sequence[Flip], data: Path, split: str | None, format: str | None) -> tuple[Flip, ...]:
+def _summarize_system(name: str, correct: NDArray[np.bool_]) -> ComparedSystem:
+    accuracies = correct.mean(axis=1)
+    deviation = float(accuracies.std(ddof=1)) if len(correct) > 1 else None
+    return ComparedSystem(name, len(correct), float(accuracies.mean()), deviation)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Vote:
+    """The majority vote of one system's runs, for each question."""
+
+    choice: NDArray[np.intp]  # index of the candidate with the most votes; ties keep the order of the data
+    correct: NDArray[np.bool_]
+    support: NDArray[np.float64]  # mean probability of the correct answer
+
+
+def _count_votes(aligned: AlignedPredictions, runs: Sequence[int]) -> _Vote:
+    votes = np.zeros(aligned.probabilities.shape[1:])
+    rows = np.arange(len(votes))
+    for run in runs:
+        votes[rows, aligned.probabilities[run].argmax(axis=-1)] += 1
+    choice = votes.argmax(axis=-1)
+    support = aligned.probabilities[list(runs)][:, rows, aligned.answers].mean(axis=0, dtype=np.float64)
+    return _Vote(choice, choice == aligned.answers, support)  # an unknown answer has index -1
+
+
+def _find_flips(aligned: AlignedPredictions, first: _Vote, second: _Vote) -> tuple[Flip, ...]:
+    change = np.abs(first.support - second.support)
+    return tuple(
+        Flip(
+            aligned.questions[row].id,
+            str(aligned.questions[row].answer),
+            aligned.questions[row].candidates[first.choice[row]],
+            aligned.questions[row].candidates[second.choice[row]],
+            float(first.support[row]),
+            float(second.support[row]),
+        )
+        for row in np.argsort(-change, kind="stable").tolist()
+        if first.correct[row] != second.correct[row]
+    )
+
+
+def _add_questions(flips: Sequence[Flip], data: Path, split: str | None, format: str | None) -> tuple[Flip, ...]:
     store = load_store(data, split=split, format=format)
-    places = {id: number for number, id in enumerate(store.ids)}
-    found = []
+    indices = {id: index for index, id in enumerate(store.ids)}
+    completed = []
     for flip in flips:
-        if flip.id not in places:
-            raise InputError(
-                f"{data}: the question {flip.id!r} is not in it; name the data that the predictions are of"
-            )
-        example = store.decode_example(places[flip.id])
+        if flip.id not in indices:
+            raise InputError(f"{data}: the question {flip.id!r} is not in it; name the data of the predictions")
+        example = store.decode_example(indices[flip.id])
         if example.answer != flip.answer:
             raise InputError(f"{data}: the question {flip.id!r} has another answer than in the predictions")
-        found.append(replace(flip, question=" ".join(example.question)))
-    return tuple(found)
+        completed.append(replace(flip, question=" ".join(example.question)))
+    return tuple(completed)

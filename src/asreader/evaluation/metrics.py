@@ -1,4 +1,4 @@
-"""Predictions -> Scores: accuracy, top-k accuracy and an interval, with the rule for ties stated."""
+"""Predictions -> Scores: accuracy, top-k accuracy and a confidence interval, under an explicit rule for ties."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from asreader.errors import InputError
-from asreader.evaluation.predictions import Prediction, real
+from asreader.evaluation.predictions import Prediction, mask_distinct_candidates
 
-TOPS = (1, 2, 5)
-Z = 1.959963984540054
+TOP_K = (1, 2, 5)
+Z_SCORE = 1.959963984540054
 """The 97.5% point of the normal distribution, for 95% intervals."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the answer stands among the real candidates: how many are above, tied with it (itself too), tied before."""
+class AnswerRank:
+    """The rank of the answer among the distinct candidates, as counts."""
 
-    above: int
-    tied: int
-    before: int
-
-
-Rule = Callable[[Place, int], float]
-"""(place of the answer, k) -> credit between 0 and 1 for having it among the best k."""
+    above: int  # more probable candidates
+    tied: int  # equally probable candidates, with the answer itself
+    before: int  # equally probable candidates that the data list before the answer
 
 
-def decided(place: Place, top: int) -> float:
-    """Ties are decided by the data's own candidate order, never by the answer: the rule for readers."""
-    return float(place.above + place.before < top)
+TieRule = Callable[[AnswerRank, int], float]
+"""(rank of the answer, k) -> credit between 0 and 1 for an answer among the best k."""
 
 
-def shared(place: Place, top: int) -> float:
-    """Ties are shared equally: the expected credit when each tie is broken at random. The rule for baselines."""
-    return min(max((top - place.above) / place.tied, 0.0), 1.0)
+def break_ties_by_order(rank: AnswerRank, top: int) -> float:
+    """Tied candidates keep the order of the data, which does not depend on the answer: the rule for readers."""
+    return float(rank.above + rank.before < top)
+
+
+def share_ties(rank: AnswerRank, top: int) -> float:
+    """The expected credit if each tie is broken at random: the rule for baselines."""
+    return min(max((top - rank.above) / rank.tied, 0.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """How well questions with a known answer were answered; those without one are only counted, in `unanswered`."""
+    """Accuracy on the questions with a known answer; questions without one are counted in `unanswered`."""
 
     questions: int
     accuracy_at: dict[int, float]
@@ -49,17 +49,16 @@ class Scores:
 
     @property
     def accuracy(self) -> float:
-        """The share of questions whose chosen candidate is the answer."""
+        """The fraction of questions whose chosen candidate is the answer."""
         return self.accuracy_at[1]
 
     @property
     def interval(self) -> tuple[float, float]:
         """The 95% Wilson interval of the accuracy.
 
-        With shared ties the credits are fractions, whose variance is at most p (1 - p): the interval is then on the
-        safe side.
+        With `share_ties` credits are fractions, whose variance is at most p (1 - p): the interval is then conservative.
         """
-        return wilson(self.accuracy, self.questions)
+        return compute_wilson_interval(self.accuracy, self.questions)
 
     def as_json(self) -> dict[str, object]:
         """The document that `evaluate --json` prints."""
@@ -73,43 +72,43 @@ class Scores:
         }
 
 
-def scores(
+def score_predictions(
     predictions: Iterable[Prediction],
-    rule: Rule = decided,
+    rule: TieRule = break_ties_by_order,
     *,
     answer_not_in_document: int = 0,
     unknown_words: float | None = None,
 ) -> Scores:
-    """Predictions -> Scores; an answer that is not among the candidates counts as wrong, an unknown one not at all."""
-    everything = list(predictions)
-    known = [prediction for prediction in everything if prediction.answer is not None]
+    """Score predictions; an answer that is not a candidate counts as wrong, questions without an answer are skipped."""
+    predictions = list(predictions)
+    known = [prediction for prediction in predictions if prediction.answer is not None]
     if not known:
         raise InputError("there is nothing to score: no question has a known answer")
-    places = [found for prediction in known if (found := place(prediction))]
+    ranks = [rank for prediction in known if (rank := rank_answer(prediction))]
     return Scores(
         questions=len(known),
-        accuracy_at={top: math.fsum(rule(found, top) for found in places) / len(known) for top in TOPS},
+        accuracy_at={top: math.fsum(rule(rank, top) for rank in ranks) / len(known) for top in TOP_K},
         answer_not_in_document=answer_not_in_document,
         unknown_words=unknown_words,
-        unanswered=len(everything) - len(known),
+        unanswered=len(predictions) - len(known),
     )
 
 
-def place(prediction: Prediction) -> Place | None:
-    """Where the answer stands, or None when it is not among the candidates."""
+def rank_answer(prediction: Prediction) -> AnswerRank | None:
+    """The rank of the answer; None if it is not among the candidates."""
     answer = prediction.answer
     if answer not in prediction.candidates or not answer.strip():
         return None
-    index, mask = prediction.candidates.index(answer), real(prediction.candidates)
+    index, mask = prediction.candidates.index(answer), mask_distinct_candidates(prediction.candidates)
     above = mask & (prediction.probabilities > prediction.probabilities[index])
     tied = mask & (prediction.probabilities == prediction.probabilities[index])
-    return Place(int(above.sum()), int(tied.sum()), int(tied[:index].sum()))
+    return AnswerRank(int(above.sum()), int(tied.sum()), int(tied[:index].sum()))
 
 
-def wilson(share: float, questions: int) -> tuple[float, float]:
-    """share of n questions -> its 95% interval (Wilson 1927), which stays within 0 and 1 for any share."""
-    squared = Z * Z / questions
-    centre = (share + squared / 2) / (1 + squared)
-    reach = math.sqrt(squared * (share * (1 - share) + squared / 4)) / (1 + squared)
-    # Rounding must not push an end past the share itself or out of 0 to 1.
-    return max(min(centre - reach, share), 0.0), min(max(centre + reach, share), 1.0)
+def compute_wilson_interval(accuracy: float, questions: int) -> tuple[float, float]:
+    """The 95% Wilson score interval (Wilson 1927) of an accuracy; always within 0 and 1."""
+    squared = Z_SCORE * Z_SCORE / questions
+    center = (accuracy + squared / 2) / (1 + squared)
+    half_width = math.sqrt(squared * (accuracy * (1 - accuracy) + squared / 4)) / (1 + squared)
+    # Rounding errors must not move a bound past the accuracy or out of 0 to 1.
+    return max(min(center - half_width, accuracy), 0.0), min(max(center + half_width, accuracy), 1.0)

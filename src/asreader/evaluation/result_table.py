@@ -1,7 +1,7 @@
 """prediction files of many runs -> the rows of the paper's result tables (sections 5.2 and 6), and what they leave out.
 
-Every choice (the best run, an ensemble's members and weights, ranks) is made on validation data and then stands: test
-figures and intervals are of what was chosen.
+Every choice (the best run, the members and weights of an ensemble, ranks) is made on validation data only. Test figures
+and intervals are those of what was chosen.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asreader.errors import InputError
-from asreader.evaluation import bootstrap, ensembles, published
+from asreader.evaluation import bootstrap, ensembles, published_accuracies
 from asreader.evaluation.bootstrap import Credits, Interval
-from asreader.evaluation.ensembles import Aligned, Choice, Ensemble
-from asreader.evaluation.metrics import TOPS
-from asreader.evaluation.published import Published
+from asreader.evaluation.ensembles import AlignedPredictions, Ensemble, EnsembleMethod
+from asreader.evaluation.metrics import TOP_K
+from asreader.evaluation.published_accuracies import PublishedAccuracy
+from asreader.runs.discovery import find_predicted_runs, locate_predictions
 from asreader.runs.seed_groups import Setting, group_by_seed
-from asreader.system.atomic_files import walk_folders
 
-BEST = 0.2
-"""The part of all readers whose mean the paper reports beside the best one."""
-AVERAGED = 0.7
-"""The part of all readers that the paper's average ensemble takes."""
-DRAWN = (1, 2, 5, 10, 20, 50, 100)
-"""Of so many runs the expected best is told."""
+BEST_FRACTION = 0.2
+"""Fraction of the readers, best first, whose mean accuracy the paper reports next to the best one."""
+AVERAGE_FRACTION = 0.7
+"""Fraction of the readers in the paper's average ensemble."""
+BEST_OF = (1, 2, 5, 10, 20, 50, 100)
+"""Numbers of runs for which the expected best is reported."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line of a table; what is not known is None. Rows of the same `part` belong together."""
+class ResultRow:
+    """One row of a table; unknown figures are None. Rows of the same `part` belong together."""
 
     name: str
     valid: float | None
@@ -49,169 +49,167 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdicts:
-    """What runs said of one split, and whether each run by itself is right: runs by questions."""
+class SplitResults:
+    """The predictions of all runs on one split, and which of them are correct: runs by questions."""
 
-    said: Aligned
-    alone: NDArray[np.bool_]
+    predictions: AlignedPredictions
+    correct: NDArray[np.bool_]
 
-    def of(self, ensemble: Ensemble, top: int = 1) -> NDArray[np.bool_]:
-        """Whether the ensemble is right, or has the answer among its best."""
-        return self.said.right(ensemble.mixed(self.said), top)
+    def mark_correct(self, ensemble: Ensemble, top: int = 1) -> NDArray[np.bool_]:
+        """Mask of the questions whose answer is among the ensemble's `top` most probable candidates."""
+        return self.predictions.mark_correct(ensemble.mix_probabilities(self.predictions), top)
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A row before it is computed: the credit that each question of a split gives; its mean is the figure."""
+class RowDraft:
+    """A row before it is computed: `credits` gives the credit of each question of a split; their mean is the figure."""
 
     part: str
     name: str
-    credits: Callable[[Verdicts], Credits]
-    paper: Published | None = None
-    seeds: tuple[int, ...] = ()  # runs whose deviation is told
-    test: bool = True  # whether it means anything on test data
+    credits: Callable[[SplitResults], Credits]
+    paper: PublishedAccuracy | None = None
+    seeds: tuple[int, ...] = ()  # runs whose standard deviation is reported
+    test: bool = True  # whether the row has a figure on test data
 
 
-def find(folders: Sequence[Path]) -> list[Path]:
-    """All runs in or under the folders that have predicted their validation data, sorted."""
-    below = {run for folder in folders for run in walk_folders(folder)}
-    found = sorted(run for run in below if (run / "predictions" / "valid.jsonl").is_file())
-    if not found:
-        names = ", ".join(map(str, folders))
-        raise InputError(f"{names}: no run with predictions/valid.jsonl in it; train some, or name their folder")
-    return found
-
-
-def prediction_files(path: Path, split: str = "valid") -> list[Path]:
-    """The prediction files meant by a file, a run or a folder of runs, in the order of their numbers."""
+def find_prediction_files(path: Path, split: str = "valid") -> list[Path]:
+    """The prediction files of a file, a run or a folder of runs; numbers in names are sorted as numbers."""
     if not path.exists():
         raise InputError(f"{path}: is not there; name a prediction file, a run or a folder of runs")
     if path.is_file():
         return [path]
-    files = [_file(run, split) for run in sorted(find([path]), key=_counting)]
-    for file in files:
+    runs = sorted(find_predicted_runs([path]), key=_make_sort_key)
+    for run in runs:
+        file = locate_predictions(run, split)
         if not file.is_file():
-            raise InputError(f"{file}: missing; `asreader evaluate {file.parent.parent} DATA --predictions` writes it")
-    return files
+            raise InputError(f"{file}: missing; `asreader evaluate {run} DATA --predictions` writes it")
+    return [locate_predictions(run, split) for run in runs]
 
 
-def _counting(path: Path) -> list[tuple[int, str]]:
-    """An order in which seed-2 comes before seed-10."""
+def _make_sort_key(path: Path) -> list[tuple[int, str]]:
+    """Sorts seed-2 before seed-10."""
     return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", str(path))]
 
 
-def rows(runs: Sequence[Path], paper: str | None = None) -> list[Row]:
-    """What the paper reports of its readers, of these runs. Test data count if every run has predicted them."""
-    valid = _verdicts(runs, "valid")
-    test = _verdicts(runs, "test") if all(_file(run, "test").is_file() for run in runs) else None
-    drafts = list(_drafts(valid, group_by_seed(runs), paper or ""))
-    on_valid = _figures(drafts, valid)
-    on_test = [_Figure()] * len(drafts) if test is None else _figures(drafts, test, test=True)
+def build_rows(runs: Sequence[Path], paper: str | None = None) -> list[ResultRow]:
+    """The rows that the paper reports, for these runs. Test figures are given if every run has test predictions."""
+    valid = _load_results(runs, "valid")
+    has_test = all(locate_predictions(run, "test").is_file() for run in runs)
+    test = _load_results(runs, "test") if has_test else None
+    drafts = list(_draft_rows(valid, group_by_seed(runs), paper or ""))
+    on_valid = _compute_figures(drafts, valid)
+    on_test = [_Figure()] * len(drafts) if test is None else _compute_figures(drafts, test, test=True)
     return [
-        *(_row(draft, here, there) for draft, here, there in zip(drafts, on_valid, on_test, strict=True)),
-        *_spread(valid, test),
+        *(_make_row(draft, here, there) for draft, here, there in zip(drafts, on_valid, on_test, strict=True)),
+        *_make_spread_rows(valid, test),
         *(
-            Row(name, None, None, other.valid, other.test, part="other systems")
-            for name, other in published.OTHERS.get(paper or "", {}).items()
+            ResultRow(name, None, None, other.valid, other.test, part="other systems")
+            for name, other in published_accuracies.OTHER_SYSTEMS.get(paper or "", {}).items()
         ),
     ]
 
 
-def _file(run: Path, split: str) -> Path:
-    return run / "predictions" / f"{split}.jsonl"
+def _load_results(runs: Sequence[Path], split: str) -> SplitResults:
+    predictions = ensembles.align_predictions([locate_predictions(run, split) for run in runs])
+    return SplitResults(predictions, predictions.mark_correct_by_reader())
 
 
-def _verdicts(runs: Sequence[Path], split: str) -> Verdicts:
-    said = ensembles.aligned([_file(run, split) for run in runs])
-    return Verdicts(said, said.alone())
-
-
-def _drafts(valid: Verdicts, shared: Sequence[Setting], paper: str) -> Iterator[Draft]:
-    said, told = valid.said, published.READER.get(paper, {})
-    ranked, runs = ensembles.ranked(said), len(valid.alone)
-    best = ranked[: max(1, math.ceil(BEST * runs))]
-    single = ensembles.equal(ranked[:1])
-    yield Draft("readers", "best single reader", _alone(ranked[:1]), told.get("single"))
-    yield Draft("readers", f"mean of best {BEST:.0%} ({len(best)} of {runs})", _alone(best),
-                told.get("best"))  # fmt: skip
-    averaged, greedy = ensembles.best_share(said, AVERAGED), ensembles.greedy(said)
-    weighted, everyone = ensembles.weighted(said), ensembles.everyone(said)
-    yield _together(f"average ensemble, {AVERAGED:.0%}", averaged, told.get("average"))
-    yield _together("average ensemble, all", everyone)
-    yield _together("greedy ensemble", greedy, told.get("greedy"))
-    yield from _crossed("greedy", said, ensembles.greedy)
-    yield _together("weighted ensemble", weighted)
-    yield from _crossed("weighted", said, ensembles.weighted)
-    yield from _tops("single", single, {})
-    yield from _tops("greedy", greedy, published.TOP.get(paper, {}))
-    for number in (number for number in DRAWN if number < runs):
-        yield Draft("best of n", f"expected best of {number} run{'s' * (number > 1)}", _best_of(ranked, number))
-    for setting in shared:
+def _draft_rows(valid: SplitResults, settings: Sequence[Setting], paper: str) -> Iterator[RowDraft]:
+    published = published_accuracies.ATTENTION_SUM_READER.get(paper, {})
+    ranked = ensembles.rank_readers(valid.predictions)
+    runs = len(ranked)
+    best = ranked[: max(1, math.ceil(BEST_FRACTION * runs))]
+    best_name = f"mean of best {BEST_FRACTION:.0%} ({len(best)} of {runs})"
+    greedy = ensembles.select_greedily(valid.predictions)
+    yield RowDraft("readers", "best single reader", _average_runs(ranked[:1]), published.get("single"))
+    yield RowDraft("readers", best_name, _average_runs(best), published.get("best"))
+    yield from _draft_ensembles(valid.predictions, greedy, published)
+    yield from _draft_top_k("single", ensembles.weight_equally(ranked[:1]), {})
+    yield from _draft_top_k("greedy", greedy, published_accuracies.TOP_K_ACCURACY.get(paper, {}))
+    for count in (count for count in BEST_OF if count < runs):
+        yield RowDraft("best of n", f"expected best of {count} run{'s' * (count > 1)}", _expect_best(ranked, count))
+    for setting in settings:
         name = f"mean of {len(setting.runs)} seeds" + (f", {setting.name}" if setting.name else "")
-        yield Draft("seeds", name, _alone(setting.runs), seeds=setting.runs)
+        yield RowDraft("seeds", name, _average_runs(setting.runs), seeds=setting.runs)
 
 
-def _alone(members: Sequence[int]) -> Callable[[Verdicts], Credits]:
-    """The mean of some runs, each by itself."""
-    return lambda data: np.asarray(data.alone[list(members)].mean(axis=0))
+def _draft_ensembles(
+    valid: AlignedPredictions, greedy: Ensemble, published: dict[str, PublishedAccuracy]
+) -> Iterator[RowDraft]:
+    average = ensembles.average_best_readers(valid, AVERAGE_FRACTION)
+    yield _draft_ensemble(f"average ensemble, {AVERAGE_FRACTION:.0%}", average, published.get("average"))
+    yield _draft_ensemble("average ensemble, all", ensembles.average_all_readers(valid))
+    yield _draft_ensemble("greedy ensemble", greedy, published.get("greedy"))
+    yield from _draft_cross_validated("greedy", valid, ensembles.select_greedily)
+    yield _draft_ensemble("weighted ensemble", ensembles.fit_weights(valid))
+    yield from _draft_cross_validated("weighted", valid, ensembles.fit_weights)
 
 
-def _together(name: str, ensemble: Ensemble, paper: Published | None = None) -> Draft:
-    return Draft("ensembles", f"{name} ({len(ensemble.members)})", lambda data: data.of(ensemble), paper)
+def _average_runs(runs: Sequence[int]) -> Callable[[SplitResults], Credits]:
+    """The mean of some runs, each of them alone."""
+    return lambda results: np.asarray(results.correct[list(runs)].mean(axis=0))
 
 
-def _crossed(name: str, said: Aligned, choice: Choice) -> Iterator[Draft]:
-    verdicts = ensembles.cross_validated(said, choice)
-    if verdicts is not None:
-        yield Draft("ensembles", f"{name}, cross-validated", lambda _: verdicts, test=False)
+def _draft_ensemble(name: str, ensemble: Ensemble, paper: PublishedAccuracy | None = None) -> RowDraft:
+    members = len(ensemble.members)
+    return RowDraft("ensembles", f"{name} ({members})", lambda results: results.mark_correct(ensemble), paper)
 
 
-def _tops(name: str, ensemble: Ensemble, paper: dict[int, float]) -> Iterator[Draft]:
-    def among(top: int) -> Callable[[Verdicts], Credits]:
-        return lambda data: data.of(ensemble, top)
-
-    for top in TOPS:
-        yield Draft("top k", f"{name}, answer in best {top}", among(top), Published(None, paper.get(top)))
+def _draft_cross_validated(name: str, valid: AlignedPredictions, method: EnsembleMethod) -> Iterator[RowDraft]:
+    correct = ensembles.cross_validate(valid, method)
+    if correct is not None:
+        yield RowDraft("ensembles", f"{name}, cross-validated", lambda _: correct, test=False)
 
 
-def _best_of(ranked: Sequence[int], number: int) -> Callable[[Verdicts], Credits]:
-    return lambda data: np.asarray(chances(len(ranked), number) @ data.alone[list(ranked)])
+def _draft_top_k(name: str, ensemble: Ensemble, paper: dict[int, float]) -> Iterator[RowDraft]:
+    def mark_top(top: int) -> Callable[[SplitResults], Credits]:
+        return lambda results: results.mark_correct(ensemble, top)
+
+    for top in TOP_K:
+        published = PublishedAccuracy(None, paper.get(top))
+        yield RowDraft("top k", f"{name}, answer in best {top}", mark_top(top), published)
 
 
-def chances(runs: int, drawn: int) -> NDArray[np.float64]:
-    """For the best run, the second best and so on: how likely it is the best of so many drawn without replacement.
+def _expect_best(ranked: Sequence[int], count: int) -> Callable[[SplitResults], Credits]:
+    probabilities = compute_best_of_probabilities(len(ranked), count)
+    return lambda results: np.asarray(probabilities @ results.correct[list(ranked)])
 
-    The others of the draw must then all come from the runs below it.
+
+def compute_best_of_probabilities(runs: int, count: int) -> NDArray[np.float64]:
+    """For each run, best first: the probability that it is the best of `count` runs drawn without replacement.
+
+    All other runs of the draw must then come from the runs below it.
     """
-    return np.array([math.comb(runs - 1 - rank, drawn - 1) / math.comb(runs, drawn) for rank in range(runs)])
+    return np.array([math.comb(runs - 1 - rank, count - 1) / math.comb(runs, count) for rank in range(runs)])
 
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """What a draft comes to on one split; nothing where it does not apply."""
+    """The value of a row on one split; None where the row does not apply."""
 
     value: float | None = None
     interval: Interval | None = None
     deviation: float | None = None
 
 
-def _figures(drafts: Sequence[Draft], data: Verdicts, test: bool = False) -> list[_Figure]:
+def _compute_figures(drafts: Sequence[RowDraft], results: SplitResults, test: bool = False) -> list[_Figure]:
     """The figure of each draft on one split; all intervals come from the same draws of questions."""
-    meant = [draft for draft in drafts if draft.test or not test]
-    credits = np.array([draft.credits(data) for draft in meant], dtype=np.float64)
-    found = {
-        draft: _Figure(float(own.mean()), interval, _deviation(data, draft.seeds))
-        for draft, own, interval in zip(meant, credits, bootstrap.intervals(credits), strict=True)
+    applicable = [draft for draft in drafts if draft.test or not test]
+    credits = np.array([draft.credits(results) for draft in applicable], dtype=np.float64)
+    intervals = bootstrap.compute_mean_intervals(credits)
+    figures = {
+        draft: _Figure(float(row.mean()), interval, _compute_seed_deviation(results, draft.seeds))
+        for draft, row, interval in zip(applicable, credits, intervals, strict=True)
     }
-    return [found.get(draft, _Figure()) for draft in drafts]
+    return [figures.get(draft, _Figure()) for draft in drafts]
 
 
-def _deviation(data: Verdicts, runs: Sequence[int]) -> float | None:
-    return _std(data.alone[list(runs)].mean(axis=1)) if runs else None
+def _compute_seed_deviation(results: SplitResults, runs: Sequence[int]) -> float | None:
+    return _compute_deviation(results.correct[list(runs)].mean(axis=1)) if runs else None
 
 
-def _row(draft: Draft, valid: _Figure, test: _Figure) -> Row:
-    return Row(
+def _make_row(draft: RowDraft, valid: _Figure, test: _Figure) -> ResultRow:
+    return ResultRow(
         name=draft.name,
         valid=valid.value,
         test=test.value,
@@ -225,19 +223,22 @@ def _row(draft: Draft, valid: _Figure, test: _Figure) -> Row:
     )
 
 
-def _spread(valid: Verdicts, test: Verdicts | None) -> list[Row]:
-    """How far apart all runs are: the paper saw deviations of 0.6 to 2.5 points between runs of equal settings."""
-    if len(valid.alone) < 2:
+def _make_spread_rows(valid: SplitResults, test: SplitResults | None) -> list[ResultRow]:
+    """Spread of all runs; the paper reports deviations of 0.6 to 2.5 points between runs of equal settings."""
+    if len(valid.correct) < 2:
         return []
-    here = valid.alone.mean(axis=1)
-    there = None if test is None else test.alone.mean(axis=1)
+    on_valid = valid.correct.mean(axis=1)
+    on_test = None if test is None else test.correct.mean(axis=1)
+    rows = {"standard deviation of all runs": _compute_deviation, "best minus worst run": _compute_range}
     return [
-        Row("standard deviation of all runs", _std(here), None if there is None else _std(there), part="spread"),
-        Row(
-            "best minus worst run", float(np.ptp(here)), None if there is None else float(np.ptp(there)), part="spread"
-        ),
+        ResultRow(name, measure(on_valid), None if on_test is None else measure(on_test), part="spread")
+        for name, measure in rows.items()
     ]
 
 
-def _std(values: NDArray[np.float64]) -> float:
+def _compute_deviation(values: NDArray[np.float64]) -> float:
     return float(values.std(ddof=1))
+
+
+def _compute_range(values: NDArray[np.float64]) -> float:
+    return float(np.ptp(values))

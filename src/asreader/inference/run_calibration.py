@@ -29,9 +29,9 @@ def calibrate(run: Path, data: Path, *, wanted: float, format: str | None = None
     reader = Reader.load(run, device)
     reader.calibration = Calibration()
     said = reader.evaluate(load_store(data, format=format)).predictions
-    temperature = calibration.temperature(said)
-    after = calibration.tempered(said, temperature)
-    covered = calibration.coverage(after)
+    temperature = calibration.fit_temperature(said)
+    after = calibration.apply_temperature(said, temperature)
+    covered = calibration.measure_coverage(after)
     enough = [
         threshold
         for threshold, accuracy in zip(covered.thresholds, covered.accuracy, strict=True)
@@ -40,8 +40,8 @@ def calibrate(run: Path, data: Path, *, wanted: float, format: str | None = None
     # Where nothing is as good as that, no answer is sure: a confidence is never above 1.
     found = Calibration(temperature, float(enough[0]) if enough else 1.0)
     Run(run).save_calibration(found)
-    point = covered.at(found.threshold)
-    before_and_after = [calibration.calibration(these).error for these in (said, after)]
+    point = covered.find_point(found.threshold)
+    before_and_after = [calibration.measure_reliability(these).error for these in (said, after)]
     return Calibrated(
         found, len(said), before_and_after[0], before_and_after[1], accuracy=point.accuracy, coverage=point.coverage
     )

@@ -34,7 +34,7 @@ class Evaluation:
     @property
     def scores(self) -> Scores:
         """Accuracy and what goes with it."""
-        return metrics.scores(
+        return metrics.score_predictions(
             self.predictions,
             answer_not_in_document=self.answer_not_in_document,
             unknown_words=self.unknown_words,

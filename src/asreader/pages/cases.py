@@ -10,7 +10,7 @@ from pathlib import Path
 from asreader.data.dataset import load_examples
 from asreader.data.example import Example
 from asreader.errors import InputError
-from asreader.evaluation.metrics import decided, place
+from asreader.evaluation.metrics import break_ties_by_order, rank_answer
 from asreader.evaluation.predictions import Prediction
 from asreader.pages.showing import Order, Show
 
@@ -37,8 +37,8 @@ class Case:
         """Whether that is the answer; None where nobody knows."""
         if self.prediction.answer is None:
             return None
-        found = place(self.prediction)
-        return found is not None and decided(found, 1) == 1
+        found = rank_answer(self.prediction)
+        return found is not None and break_ties_by_order(found, 1) == 1
 
     @property
     def support(self) -> float | None:

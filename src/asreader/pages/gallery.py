@@ -25,7 +25,9 @@ EXCERPT = 120
 def cases(reader: Reader, asked: Iterable[Example], said: Path | None = None) -> list[Case]:
     """Questions beside what a reader says of them, or has said in a prediction file."""
     everything = list(asked)
-    known = reader.evaluate(encode_examples(everything)).predictions if said is None else predictions.read(said)
+    known = (
+        reader.evaluate(encode_examples(everything)).predictions if said is None else predictions.read_predictions(said)
+    )
     found = paired(everything, known)
     if not found:
         raise InputError("no question of the data has been answered; are the predictions of these data?")

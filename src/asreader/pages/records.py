@@ -12,7 +12,7 @@ from pathlib import Path
 from asreader import readers
 from asreader.errors import InputError
 from asreader.evaluation import predictions
-from asreader.evaluation.metrics import Scores, scores
+from asreader.evaluation.metrics import Scores, score_predictions
 from asreader.runs.folder import Run
 from asreader.settings import Config
 from asreader.system.atomic_files import walk_folders
@@ -73,10 +73,10 @@ def read(path: Path) -> list[Record]:
 def _record(folder: Path, name: str) -> Record:
     run = Run(folder)
     said = {split: run.predictions(split) for split in ("valid", "test")}
-    found = {split: predictions.read(file) for split, file in said.items() if file.is_file()}
+    found = {split: predictions.read_predictions(file) for split, file in said.items() if file.is_file()}
     return Record(
         name, folder, run.config(), points(run.metrics), _environment(run.environment),
-        {split: scores(own) for split, own in found.items() if any(one.answer is not None for one in own)},
+        {split: score_predictions(own) for split, own in found.items() if any(one.answer is not None for one in own)},
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from asreader.data.example import Example
 from asreader.errors import InputError
 from asreader.evaluation import result_table
-from asreader.evaluation.result_table import Row
+from asreader.evaluation.result_table import ResultRow
 from asreader.pages import cases
 from asreader.pages.records import Record
 from asreader.system.markup import shorten_word
@@ -62,6 +62,6 @@ class Subject:
         return list(cases.questions(self.data, split="valid", format=format, skip_bad=settings.skip_bad))
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultRow]:
         """The paper's result table."""
-        return result_table.rows([record.folder for record in self.answered], self.paper)
+        return result_table.build_rows([record.folder for record in self.answered], self.paper)

@@ -20,6 +20,7 @@ import asreader
 from asreader.data import vocabulary
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
+from asreader.runs.discovery import locate_predictions
 from asreader.settings import Config, load_settings
 from asreader.system import atomic_files
 
@@ -96,7 +97,7 @@ class Run:
 
     def predictions(self, name: str) -> Path:
         """A prediction file of the run."""
-        return self.folder / "predictions" / f"{name}.jsonl"
+        return locate_predictions(self.folder, name)
 
     def save_calibration(self, found: Calibration) -> None:
         """Write calibration.json."""

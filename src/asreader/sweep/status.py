@@ -18,7 +18,7 @@ from torch import Tensor
 from asreader import readers
 from asreader.errors import InputError
 from asreader.evaluation import predictions
-from asreader.evaluation.metrics import scores
+from asreader.evaluation.metrics import score_predictions
 from asreader.runs.folder import Run
 from asreader.settings import Config
 from asreader.sweep.run_plan import NEUTRAL, PlannedRun
@@ -80,12 +80,12 @@ def concluded(run: PlannedRun) -> bool:
 def finish(run: PlannedRun) -> Finished:
     """Look at what was trained, vouch for it, and drop what lay aside."""
     place = Run(run.folder)
-    found = predictions.read(place.predictions("valid"))
+    found = predictions.read_predictions(place.predictions("valid"))
     if len(found) != run.questions:
         raise InputError(f"{place.predictions('valid')}: {len(found):,} predictions for {run.questions:,} questions")
     hashes = {name: _hash(run.folder / name) or "" for name in _VOUCHED}
     epochs = max((validation.epoch for validation in validations(run)), default=0)
-    said = Finished(run.id, run.settings.train.epochs, epochs, scores(found).accuracy, hashes)
+    said = Finished(run.id, run.settings.train.epochs, epochs, score_predictions(found).accuracy, hashes)
     _write(run, said)
     for path in run.folder.rglob(f"*{ASIDE}"):
         path.unlink()

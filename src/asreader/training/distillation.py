@@ -19,7 +19,7 @@ from torch import Tensor
 from asreader.data.store import NO_ANSWER, Store
 from asreader.errors import InputError
 from asreader.evaluation import predictions
-from asreader.evaluation.predictions import Line, real
+from asreader.evaluation.predictions import PredictionLine, mask_distinct_candidates
 from asreader.system.progress import show_spinner
 
 
@@ -52,7 +52,7 @@ def load_teacher(files: Sequence[Path], weight: float, store: Store) -> Teacher:
     for path in files:
         missing = store.answerable.astype(np.bool_)
         with show_spinner(f"reading {path.name}"):
-            for line in predictions.lines(path):
+            for line in predictions.iterate_predictions(path):
                 number = numbers.get(line.id)
                 if number is not None:
                     own = _matched(line, store, number, path)
@@ -80,7 +80,7 @@ def _candidates(store: Store, number: int) -> NDArray[np.int32]:
     return given if len(given) else store.candidates(number, store.document(number))
 
 
-def _matched(line: Line, store: Store, number: int, path: Path) -> NDArray[np.float32]:
+def _matched(line: PredictionLine, store: Store, number: int, path: Path) -> NDArray[np.float32]:
     """A question's probabilities in the data's order of candidates, summing to one; copies of a candidate have none."""
     candidates = [store.lexicon[name] for name in _candidates(store, number)]
     answer = int(store.answers[number])
@@ -90,6 +90,6 @@ def _matched(line: Line, store: Store, number: int, path: Path) -> NDArray[np.fl
         raise InputError(f"{path}: the question {line.id!r} has another answer than in the training data")
     # Of copies the first has the probability, in the file as in the data; read backwards, it is the one that stays.
     said = dict(zip(reversed(line.candidates), reversed(line.probabilities), strict=True))
-    own = np.array([said[word] for word in candidates], np.float32) * real(candidates)
+    own = np.array([said[word] for word in candidates], np.float32) * mask_distinct_candidates(candidates)
     shares: NDArray[np.float32] = own / max(own.sum(), np.finfo(np.float32).tiny)
     return shares

@@ -206,7 +206,7 @@ class Job:
         """Write the predictions of the validation data and the card."""
         scores = None
         if evaluation is not None:
-            predictions.write(self.run.predictions("valid"), evaluation.predictions)
+            predictions.write_predictions(self.run.predictions("valid"), evaluation.predictions)
             scores = evaluation.scores
         self.run.save_card(card(self.settings, self.data.vocabulary, len(self.trainable), scores))
 

@@ -1,4 +1,4 @@
-"""Systems of several runs -> tables of how alike the runs answer: what an ensemble lives on."""
+"""Systems of several runs -> tables of the agreement between the runs, on which the gain of an ensemble depends."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from asreader.evaluation.breakdowns.breakdown_table import Cell, Table
 from asreader.evaluation.breakdowns.systems import System
 
 
-def right_table(systems: Sequence[System]) -> Table:
-    """How many questions 0, 1, 2... all runs answer rightly."""
+def tabulate_correct_runs(systems: Sequence[System]) -> Table:
+    """How many questions are answered correctly by 0, 1, 2, ... all runs."""
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
-        counts = np.bincount(system.right.sum(axis=0), minlength=len(system.runs) + 1).tolist()
-        rows += [(system.name, right, count, count / len(system.questions)) for right, count in enumerate(counts)]
+        counts = np.bincount(system.correct.sum(axis=0), minlength=len(system.runs) + 1).tolist()
+        rows += [(system.name, correct, count, count / len(system.questions)) for correct, count in enumerate(counts)]
     return Table(("system", "runs right", "questions", "share"), tuple(rows))
 
 
-def pair_table(systems: Sequence[System]) -> Table:
-    """For each two runs the share of questions to which they give the same answer."""
+def tabulate_agreement(systems: Sequence[System]) -> Table:
+    """For each pair of runs the fraction of questions with the same answer."""
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
-        same = pairwise(system)
-        for (one, name), (two, other) in product(enumerate(labels(system.runs)), repeat=2):
-            rows.append((system.name, name, other, float(same[one, two])))
+        agreement = compute_pairwise_agreement(system)
+        for (first, name), (second, other) in product(enumerate(label_runs(system.runs)), repeat=2):
+            rows.append((system.name, name, other, float(agreement[first, second])))
     return Table(("system", "run", "other run", "same answer"), tuple(rows))
 
 
-def pairwise(system: System) -> NDArray[np.float64]:
-    """Runs by runs: the share of questions to which both give the same answer."""
-    return np.array([(system.alone.places == own).mean(axis=1) for own in system.alone.places])
+def compute_pairwise_agreement(system: System) -> NDArray[np.float64]:
+    """Runs by runs: the fraction of questions with the same answer."""
+    indices = system.run_choices.indices
+    return np.array([(indices == run).mean(axis=1) for run in indices])
 
 
-def labels(runs: Sequence[str]) -> list[str]:
-    """The names of the runs; numbers where names are the same."""
+def label_runs(runs: Sequence[str]) -> list[str]:
+    """The names of the runs, with numbers if names repeat."""
     return list(runs) if len(set(runs)) == len(runs) else [f"{number} {run}" for number, run in enumerate(runs, 1)]

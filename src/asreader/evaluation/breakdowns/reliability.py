@@ -1,4 +1,4 @@
-"""Systems -> tables of how far their confidence can be trusted: calibration, answering only when sure, mistakes."""
+"""Systems -> tables of the quality of their confidence: calibration, accuracy against coverage, confident mistakes."""
 
 from __future__ import annotations
 
@@ -7,55 +7,55 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from asreader.evaluation.breakdowns.breakdown_table import Cell, Table
-from asreader.evaluation.breakdowns.systems import NONE, System
-from asreader.evaluation.calibration import calibration, coverage
-from asreader.evaluation.metrics import wilson
+from asreader.evaluation.breakdowns.systems import NO_CANDIDATE, System
+from asreader.evaluation.calibration import measure_coverage, measure_reliability
+from asreader.evaluation.metrics import compute_wilson_interval
 
-STEPS = 50
-"""Points of the curve of accuracy against the share of questions answered."""
-MISTAKES = 20
+CURVE_POINTS = 50
+"""Points of the curve of accuracy against coverage."""
+MAX_MISTAKES = 20
 
 
-def calibration_table(systems: Sequence[System]) -> Table:
-    """Reliability in bins of equally many answers. Runs are pooled; the interval counts each question once."""
+def tabulate_calibration(systems: Sequence[System]) -> Table:
+    """Reliability in bins of equal size. Runs are pooled; the interval counts each question once."""
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
-        found, runs = calibration(system.answers), len(system.runs)
-        for number, part in enumerate(found.bins, start=1):
-            interval = wilson(part.accuracy, max(1, part.questions // runs))
+        curve, runs = measure_reliability(system.chosen_predictions), len(system.runs)
+        for number, part in enumerate(curve.bins, start=1):
+            interval = compute_wilson_interval(part.accuracy, max(1, part.questions // runs))
             rows.append(
-                (system.name, number, part.confidence, part.questions / runs, part.accuracy, *interval, found.error)
+                (system.name, number, part.confidence, part.questions / runs, part.accuracy, *interval, curve.error)
             )
     header = ("system", "bin", "confidence", "questions", "accuracy", "low", "high", "expected calibration error")
     return Table(header, tuple(rows))
 
 
-def coverage_table(systems: Sequence[System]) -> Table:
-    """Accuracy when only answers of at least some confidence are given, from few to all. Runs are pooled."""
+def tabulate_coverage(systems: Sequence[System]) -> Table:
+    """Accuracy on the most confident answers, by rising coverage. Runs are pooled."""
     header = ("system", "least confidence", "answered", "questions", "accuracy", "low", "high")
-    return Table(header, tuple(row for system in systems for row in _covered(system)))
+    return Table(header, tuple(row for system in systems for row in _iterate_coverage(system)))
 
 
-def _covered(system: System) -> Iterator[tuple[Cell, ...]]:
-    """For each share of the answers the highest confidence that still gives as many; each such confidence once."""
-    curve, every = coverage(system.answers), len(system.questions)
-    wanted = np.arange(1, STEPS + 1) / STEPS - 1e-9
-    places = len(curve.coverage) - 1 - np.searchsorted(curve.coverage[::-1], wanted)
-    for place in dict.fromkeys(places.tolist()):
-        answered, accuracy = float(curve.coverage[place]), float(curve.accuracy[place])
-        interval = wilson(accuracy, max(1, int(answered * every + 1e-9)))
-        yield system.name, float(curve.thresholds[place]), answered, answered * every, accuracy, *interval
+def _iterate_coverage(system: System) -> Iterator[tuple[Cell, ...]]:
+    """For each coverage the highest threshold that reaches it; each threshold once."""
+    curve, questions = measure_coverage(system.chosen_predictions), len(system.questions)
+    wanted = np.arange(1, CURVE_POINTS + 1) / CURVE_POINTS - 1e-9
+    indices = len(curve.coverage) - 1 - np.searchsorted(curve.coverage[::-1], wanted)
+    for index in dict.fromkeys(indices.tolist()):
+        answered, accuracy = float(curve.coverage[index]), float(curve.accuracy[index])
+        interval = compute_wilson_interval(accuracy, max(1, int(answered * questions + 1e-9)))
+        yield system.name, float(curve.thresholds[index]), answered, answered * questions, accuracy, *interval
 
 
-def mistakes_table(systems: Sequence[System], most: int = MISTAKES) -> Table:
-    """The wrong answers that a system was surest of; several runs speak as their average."""
+def tabulate_mistakes(systems: Sequence[System], most: int = MAX_MISTAKES) -> Table:
+    """The most confident wrong answers of a system; several runs are averaged."""
     rows: list[tuple[Cell, ...]] = []
     for system in systems:
-        chosen = system.together
-        wrong = np.flatnonzero((chosen.places != system.said.answers) | (chosen.places == NONE))
-        surest = wrong[np.argsort(-chosen.confidence[wrong], kind="stable")][:most]
-        for number in surest.tolist():
-            one, place = system.said.questions[number], int(chosen.places[number])
-            said = None if place == NONE else one.candidates[place]
-            rows.append((system.name, one.id, one.answer, said, float(chosen.confidence[number])))
+        chosen = system.average_choices
+        wrong = np.flatnonzero((chosen.indices != system.aligned.answers) | (chosen.indices == NO_CANDIDATE))
+        most_confident = wrong[np.argsort(-chosen.confidence[wrong], kind="stable")][:most]
+        for row in most_confident.tolist():
+            question, index = system.aligned.questions[row], int(chosen.indices[row])
+            choice = None if index == NO_CANDIDATE else question.candidates[index]
+            rows.append((system.name, question.id, question.answer, choice, float(chosen.confidence[row])))
     return Table(("system", "id", "answer", "said", "confidence"), tuple(rows))

@@ -1,4 +1,4 @@
-"""Examples, verdicts -> groups of questions: by length, candidates, frequency, kind, distance, with their accuracy."""
+"""Examples -> QuestionFacts -> groups of questions by length, candidates, frequency, answer type and distance."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from asreader.data.example import Example, Sentence
 from asreader.data.occurrences import find_occurrences
 from asreader.data.statistics import RANKS
 from asreader.data.vocabulary import ENTITY_WORD
-from asreader.evaluation.metrics import wilson
+from asreader.evaluation.metrics import compute_wilson_interval
 
 Ints = NDArray[np.int64]
-Verdicts = NDArray[np.bool_]
-"""Runs by questions: True where the run's answer is right."""
+CorrectAnswers = NDArray[np.bool_]
+"""Runs by questions: True where the run is correct."""
 
 BUCKETS = 10
 BINS = 25
-"""About how many bars the bulk of a distribution gets."""
-BULK = 0.995
-"""The part of a distribution that is drawn in full; the last bar holds what lies beyond."""
-NOWHERE = -1
+"""Approximate number of bins for the bulk of a distribution."""
+BULK_FRACTION = 0.995
+"""Fraction of a distribution that gets bins of equal width; one last bin holds the tail."""
+NOT_FOUND = -1
 
-ENTITY, PHRASE, NUMBER, CAPITALISED, LOWER, CASELESS = KINDS = (
+ENTITY, PHRASE, NUMBER, CAPITALISED, LOWER, CASELESS = ANSWER_TYPES = (
     "@entity",
     "several words",
     "number",
@@ -39,26 +39,26 @@ ENTITY, PHRASE, NUMBER, CAPITALISED, LOWER, CASELESS = KINDS = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Questions:
-    """What there is to know of each question with a known answer before anybody answers it; one entry a question."""
+class QuestionFacts:
+    """Properties of the questions with a known answer that do not depend on predictions; one entry per question."""
 
     name: str
     ids: tuple[str, ...]
     answers: tuple[str, ...]
-    kinds: tuple[str, ...]
+    answer_types: tuple[str, ...]
     lengths: Ints  # words of the document
-    candidates: Ints  # that count
-    more_frequent: Ints  # candidates that occur more often in the document than the answer; NOWHERE: not a candidate
-    as_frequent: Ints  # candidates that occur as often, the answer too
-    distances: Ints  # words behind the answer's last mention; NOWHERE: not in the document
+    candidates: Ints  # distinct and not empty
+    more_frequent: Ints  # candidates more frequent in the document than the answer; NOT_FOUND: not a candidate
+    as_frequent: Ints  # candidates as frequent as the answer, with the answer itself
+    distances: Ints  # words after the last mention of the answer; NOT_FOUND: not in the document
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """The mean accuracy of some runs on a group of questions, with its 95% interval; None for an empty group."""
+class AccuracyShare:
+    """Mean accuracy of the runs on a group of questions, with its 95% interval; None for an empty group."""
 
     questions: float
     accuracy: float | None
@@ -67,8 +67,8 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """One bar of a distribution: start <= value < stop, or all from start on where stop is None."""
+class HistogramBin:
+    """One bin of a distribution: start <= value < stop, or start <= value if stop is None."""
 
     start: int
     stop: int | None
@@ -76,36 +76,38 @@ class Bin:
     share: float
 
 
-def questions(name: str, examples: Iterable[Example]) -> Questions:
-    """Examples -> what there is to know of those with a known answer."""
-    rows = [(example.id, example.answer, *_facts(example)) for example in examples if example.answer is not None]
+def describe_questions(name: str, examples: Iterable[Example]) -> QuestionFacts:
+    """Compute the facts of all examples with a known answer."""
+    rows = [
+        (example.id, example.answer, *_measure_example(example)) for example in examples if example.answer is not None
+    ]
     ids, answers, *columns = zip(*rows, strict=True) if rows else ((),) * 7
     numbers = [np.array(column, dtype=np.int64) for column in columns]
-    return Questions(name, ids, answers, tuple(map(kind, answers)), *numbers)
+    return QuestionFacts(name, ids, answers, tuple(map(classify_answer, answers)), *numbers)
 
 
-def _facts(example: Example) -> tuple[int, int, int, int, int]:
-    """Length, candidates, more frequent ones, as frequent ones, distance of the answer."""
+def _measure_example(example: Example) -> tuple[int, int, int, int, int]:
+    """Document length, candidates, more frequent candidates, as frequent candidates, distance of the answer."""
     words, answer = example.words, example.answer or ""
     counts = Counter(words)
-    frequencies = {word: _frequency(word, words, counts) for word in example.choices if word.strip()}
-    places = find_occurrences(words, answer)
-    distance = len(words) - places[-1] - len(answer.split()) if places else NOWHERE
+    frequencies = {word: _count_mentions(word, words, counts) for word in example.choices if word.strip()}
+    mentions = find_occurrences(words, answer)
+    distance = len(words) - mentions[-1] - len(answer.split()) if mentions else NOT_FOUND
     if answer not in frequencies:
-        return len(words), len(frequencies), NOWHERE, NOWHERE, distance
+        return len(words), len(frequencies), NOT_FOUND, NOT_FOUND, distance
     above = sum(frequency > frequencies[answer] for frequency in frequencies.values())
     tied = sum(frequency == frequencies[answer] for frequency in frequencies.values())
     return len(words), len(frequencies), above, tied, distance
 
 
-def _frequency(candidate: str, words: Sentence, counts: Counter[str]) -> int:
-    """One word is looked up; several are searched."""
+def _count_mentions(candidate: str, words: Sentence, counts: Counter[str]) -> int:
+    """Single words are looked up in the counts; phrases are searched."""
     parts = candidate.split()
     return counts[parts[0]] if len(parts) == 1 else len(find_occurrences(words, candidate))
 
 
-def kind(answer: str) -> str:
-    """What sort of word an answer is, as far as its letters tell."""
+def classify_answer(answer: str) -> str:
+    """The type of an answer, by its characters."""
     first = next((letter for letter in answer if letter.isalpha()), "")
     if ENTITY_WORD.fullmatch(answer):
         return ENTITY
@@ -116,72 +118,72 @@ def kind(answer: str) -> str:
     return CAPITALISED if first.isupper() or first.istitle() else LOWER if first.islower() else CASELESS
 
 
-def share(right: Verdicts, weights: NDArray[np.floating] | NDArray[np.bool_]) -> Share:
-    """How often runs are right on questions that belong to a group by weights from 0 to 1.
+def compute_accuracy_share(correct: CorrectAnswers, weights: NDArray[np.floating] | NDArray[np.bool_]) -> AccuracyShare:
+    """Accuracy on a group of questions; weights from 0 to 1 give the membership of each question.
 
-    The interval is Wilson's for as many questions as give the variance of the mean: that of the choice of questions
-    (Kish's effective number where weights are fractions), plus that of the mean over the runs by their spread.
+    The interval is Wilson's for an effective number of questions. It accounts for the sampling variance of the
+    questions (Kish's effective sample size for fractional weights) and the variance of the mean over the runs.
     """
-    total: float = weights.sum().item()  # a whole number where the group is a choice of questions
+    total: float = weights.sum().item()  # an int for Boolean weights
     if not total:
-        return Share(total, None, None, None)
+        return AccuracyShare(total, None, None, None)
     weights = weights.astype(np.float64)
-    each = right @ weights / total
-    accuracy = min(float(each.mean()), 1.0)
+    accuracies = correct @ weights / total
+    accuracy = min(float(accuracies.mean()), 1.0)
     effective = total * total / float(weights @ weights)
     variance = accuracy * (1 - accuracy)
-    spread = float(each.var(ddof=1)) / len(each) if len(each) > 1 else 0.0
+    run_variance = float(accuracies.var(ddof=1)) / len(accuracies) if len(accuracies) > 1 else 0.0
     if variance:
-        effective = variance / (variance / effective + spread)
-    return Share(total, accuracy, *wilson(accuracy, max(1, floor(effective + 1e-9))))
+        effective = variance / (variance / effective + run_variance)
+    return AccuracyShare(total, accuracy, *compute_wilson_interval(accuracy, max(1, floor(effective + 1e-9))))
 
 
-def equal_buckets(values: Ints, buckets: int = BUCKETS) -> Iterator[NDArray[np.intp]]:
-    """Questions in buckets of (nearly) equal size by rising value; equals in the data's own order."""
+def split_into_equal_buckets(values: Ints, buckets: int = BUCKETS) -> Iterator[NDArray[np.intp]]:
+    """Indices of the questions in buckets of (nearly) equal size by rising value; ties keep their order."""
     return (part for part in np.array_split(np.argsort(values, kind="stable"), buckets) if len(part))
 
 
-def whole_buckets(values: Ints, buckets: int = BUCKETS) -> Iterator[NDArray[np.intp]]:
-    """Questions in buckets of about equal size by rising value that keep equal values together.
+def split_into_value_buckets(values: Ints, buckets: int = BUCKETS) -> Iterator[NDArray[np.intp]]:
+    """Indices of the questions in buckets of about equal size by rising value; equal values share a bucket.
 
-    All questions of a value fall into the bucket in which the middle one of them would be.
+    The bucket of a value is that of the middle one of its questions.
     """
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, value_indices, counts = np.unique(values, return_inverse=True, return_counts=True)
     middles = 2 * counts.cumsum() - counts
-    bucket = (buckets * middles // (2 * len(values)))[which]
-    return (np.flatnonzero(bucket == number) for number in np.unique(bucket))
+    bucket_numbers = (buckets * middles // (2 * len(values)))[value_indices]
+    return (np.flatnonzero(bucket_numbers == number) for number in np.unique(bucket_numbers))
 
 
-def rank_weights(asked: Questions, ranks: int = RANKS) -> NDArray[np.float64]:
-    """Ranks by questions: which part of a question counts for its answer being the n-th most frequent candidate.
+def compute_rank_weights(questions: QuestionFacts, ranks: int = RANKS) -> NDArray[np.float64]:
+    """Ranks by questions: the weight of each question for "the answer is the n-th most frequent candidate".
 
-    An answer that is as frequent as others shares their places equally.
+    An answer that is as frequent as other candidates shares their ranks equally.
     """
-    places = np.arange(ranks)[:, None]
-    ranked = asked.more_frequent != NOWHERE
-    inside = ranked & (places >= asked.more_frequent) & (places < asked.more_frequent + asked.as_frequent)
-    weights: NDArray[np.float64] = inside / np.maximum(asked.as_frequent, 1)
+    rank = np.arange(ranks)[:, None]
+    is_candidate = questions.more_frequent != NOT_FOUND
+    is_tied = (rank >= questions.more_frequent) & (rank < questions.more_frequent + questions.as_frequent)
+    weights: NDArray[np.float64] = (is_candidate & is_tied) / np.maximum(questions.as_frequent, 1)
     return weights
 
 
-def bins(values: Sequence[Ints]) -> list[list[Bin]]:
-    """Distributions of several data sets in the same bins, which have round edges."""
-    together = np.concatenate(values)
-    least, bulk = int(together.min()), int(np.quantile(together, BULK, method="higher"))
-    width = _round_width((bulk - least + 1) / BINS)
+def compute_histograms(values: Sequence[Ints]) -> list[list[HistogramBin]]:
+    """Distributions of several data sets over the same bins, which have round edges."""
+    pooled = np.concatenate(values)
+    least, bulk = int(pooled.min()), int(np.quantile(pooled, BULK_FRACTION, method="higher"))
+    width = _round_up_width((bulk - least + 1) / BINS)
     edges = range(least // width * width, bulk + width + 1, width)
     spans: list[tuple[int, int | None]] = list(pairwise(edges))
-    if together.max() >= edges[-1]:
+    if pooled.max() >= edges[-1]:
         spans.append((edges[-1], None))
-    return [[_bin(own, start, stop) for start, stop in spans] for own in values]
+    return [[_make_bin(numbers, start, stop) for start, stop in spans] for numbers in values]
 
 
-def _bin(values: Ints, start: int, stop: int | None) -> Bin:
+def _make_bin(values: Ints, start: int, stop: int | None) -> HistogramBin:
     inside = int(((values >= start) & (values < (np.inf if stop is None else stop))).sum())
-    return Bin(start, stop, inside, inside / len(values))
+    return HistogramBin(start, stop, inside, inside / len(values))
 
 
-def _round_width(least: float) -> int:
-    """The first of 1, 2, 5, 10, 20, 25, 50, 100, 200, 250... that is not smaller."""
+def _round_up_width(least: float) -> int:
+    """The first of 1, 2, 5, 10, 20, 25, 50, 100, 200, 250... that is at least `least`."""
     widths = (int(step * 10**power) for power in count() for step in (1, 2, 2.5, 5) if step * 10**power % 1 == 0)
     return next(width for width in widths if width >= least)

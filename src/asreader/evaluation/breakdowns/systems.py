@@ -1,4 +1,4 @@
-"""prediction files, DATA -> Systems: what readers said beside what there is to know of the questions."""
+"""prediction files, DATA -> Systems: the predictions of readers and the facts of the questions."""
 
 from __future__ import annotations
 
@@ -17,164 +17,172 @@ from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import ensembles
 from asreader.evaluation.breakdowns import slices
-from asreader.evaluation.breakdowns.slices import Questions, Verdicts
-from asreader.evaluation.ensembles import Aligned
+from asreader.evaluation.breakdowns.slices import CorrectAnswers, QuestionFacts
+from asreader.evaluation.ensembles import AlignedPredictions
 from asreader.evaluation.predictions import Prediction
-from asreader.evaluation.result_table import prediction_files
+from asreader.evaluation.result_table import find_prediction_files
+from asreader.runs.discovery import load_vocabulary, locate_run
 
-NONE = -1
+NO_CANDIDATE = -1
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where a system's predictions lie (a prediction file, a run, a folder of runs) and the questions they are of."""
+class SystemSource:
+    """The predictions of a system (a prediction file, a run or a folder of runs) and the data they belong to."""
 
     predictions: Path
     data: Path
     name: str = ""
 
 
-def source(text: str, data: Path) -> Source:
-    """[NAME=]PRED[:DATA] -> Source, on `data` where it names none; a path may itself hold = and :."""
-    given, equals, rest = text.partition("=")
+def parse_source(text: str, data: Path) -> SystemSource:
+    """[NAME=]PRED[:DATA] -> SystemSource, with `data` as the default; paths may contain = and :."""
+    name, equals, rest = text.partition("=")
     if not equals or Path(text.rpartition(":")[0] or text).exists() or Path(text).exists():
-        given, rest = "", text
+        name, rest = "", text
     before, colon, after = rest.rpartition(":")
     if not colon or Path(rest).exists():
         before, after = rest, ""
     if not before:
         raise InputError(f"--also {text}: names no predictions; write NAME=PRED or NAME=PRED:DATA")
-    return Source(Path(before), Path(after) if after else data, given)
+    return SystemSource(Path(before), Path(after) if after else data, name)
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """The candidate chosen for each question, NONE where there is nothing to choose from, and its probability."""
+class ChosenCandidates:
+    """Index and probability of the chosen candidate of each question; NO_CANDIDATE if there are no candidates."""
 
-    places: NDArray[np.intp]
+    indices: NDArray[np.intp]
     confidence: NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """One run, or several that are looked at together, on one data set; every question has a known answer."""
+    """One run, or several runs that are averaged, on one data set; every question has a known answer."""
 
     name: str
     runs: tuple[str, ...]
-    said: Aligned
-    questions: Questions  # in the order of `said`
+    aligned: AlignedPredictions
+    questions: QuestionFacts  # in the order of `aligned`
     vocabulary: Vocabulary | None = None
 
     @cached_property
-    def alone(self) -> Chosen:
-        """Runs by questions: what each run says."""
-        return _chosen(self.said.probabilities)
+    def run_choices(self) -> ChosenCandidates:
+        """The choices of each run: runs by questions."""
+        return _choose_candidates(self.aligned.probabilities)
 
     @cached_property
-    def together(self) -> Chosen:
-        """What the average of the runs says."""
-        return _chosen(self.said.probabilities.mean(axis=0, dtype=np.float64).astype(np.float32))
+    def average_choices(self) -> ChosenCandidates:
+        """The choices of the average of the runs."""
+        return _choose_candidates(self.aligned.probabilities.mean(axis=0, dtype=np.float64).astype(np.float32))
 
     @cached_property
-    def right(self) -> Verdicts:
-        """Runs by questions: whether the answer is right."""
-        return np.asarray((self.alone.places == self.said.answers) & (self.said.answers != NONE))
+    def correct(self) -> CorrectAnswers:
+        """Runs by questions: whether the run's choice is the answer."""
+        return np.asarray((self.run_choices.indices == self.aligned.answers) & (self.aligned.answers != NO_CANDIDATE))
 
     @cached_property
-    def answers(self) -> list[Prediction]:
-        """What all runs say, one after another: the chosen candidates alone, since all else would only take time."""
+    def chosen_predictions(self) -> list[Prediction]:
+        """The predictions of all runs, concatenated, with the chosen candidate only: the others are not needed."""
         return [
-            _only(question, place, sure)
-            for places, confidence in zip(self.alone.places, self.alone.confidence, strict=True)
-            for question, place, sure in zip(self.said.questions, places.tolist(), confidence.tolist(), strict=True)
+            _keep_choice(question, index, confidence)
+            for run, run_confidence in zip(self.run_choices.indices, self.run_choices.confidence, strict=True)
+            for question, index, confidence in zip(
+                self.aligned.questions, run.tolist(), run_confidence.tolist(), strict=True
+            )
         ]
 
 
-def _only(question: Prediction, place: int, confidence: float) -> Prediction:
-    """A prediction whose one candidate is the chosen one."""
-    candidates = () if place == NONE else (question.candidates[place],)
+def _keep_choice(question: Prediction, index: int, confidence: float) -> Prediction:
+    """A prediction whose only candidate is the chosen one."""
+    candidates = () if index == NO_CANDIDATE else (question.candidates[index],)
     return Prediction(question.id, question.answer, candidates, np.full(len(candidates), confidence, dtype=np.float32))
 
 
-def _chosen(probabilities: NDArray[np.float32]) -> Chosen:
-    """The most probable of the candidates on the last axis, the first of equals; what does not count is below 0."""
+def _choose_candidates(probabilities: NDArray[np.float32]) -> ChosenCandidates:
+    """The first most probable candidate on the last axis; padding is negative."""
     highest = probabilities.max(axis=-1)
-    return Chosen(np.where(highest < 0, NONE, probabilities.argmax(axis=-1)), np.maximum(highest, 0))
+    return ChosenCandidates(np.where(highest < 0, NO_CANDIDATE, probabilities.argmax(axis=-1)), np.maximum(highest, 0))
 
 
-def load(
-    sources: Sequence[Source], *, split: str | None = None, format: str | None = None, skip_bad: bool = False
+def load_systems(
+    sources: Sequence[SystemSource], *, split: str | None = None, format: str | None = None, skip_bad: bool = False
 ) -> list[System]:
-    """Read every system; those on the same questions share what there is to know of them."""
-    shelf = _Shelf(split, format, skip_bad)
-    systems = [shelf.system(source) for source in sources]
+    """Load every system; systems on the same questions share their QuestionFacts."""
+    loader = _SystemLoader(split, format, skip_bad)
+    systems = [loader.load_system(source) for source in sources]
     if len({system.name for system in systems}) < len(systems):
         names = ", ".join(system.name for system in systems)
         raise InputError(f"two systems have the same name ({names}); name them, as in --also NAME=PRED:DATA")
     return systems
 
 
-class _Shelf:
-    """Data that were read already."""
+class _SystemLoader:
+    """Loads systems and caches the data they share."""
 
     def __init__(self, split: str | None, format: str | None, skip_bad: bool) -> None:
-        self.split, self.format, self.skip_bad = split, format, skip_bad
+        self.split = split
+        self.format = format
+        self.skip_bad = skip_bad
         self.stores: dict[Path, Store] = {}
-        self.known: dict[tuple[Path, tuple[str, ...]], Questions] = {}
+        self.facts: dict[tuple[Path, tuple[str, ...]], QuestionFacts] = {}
 
-    def system(self, source: Source) -> System:
-        """Predictions beside their questions, both in the order of the first prediction file."""
-        files = prediction_files(source.predictions, self.split or "valid")
-        said = ensembles.aligned(files)
-        if not said.known.any():
+    def load_system(self, source: SystemSource) -> System:
+        """Predictions and their questions, both in the order of the first prediction file."""
+        files = find_prediction_files(source.predictions, self.split or "valid")
+        aligned = ensembles.align_predictions(files)
+        if not aligned.has_answer.any():
             raise InputError(f"{files[0]}: there is nothing to analyse: no question has a known answer")
-        said = said.part(np.flatnonzero(said.known))
-        asked = self.questions(source.data, said.questions, files[0])
-        return System(source.name or name(source.predictions), tuple(map(name, files)), said, asked, _vocabulary(files))
+        aligned = aligned.select_questions(np.flatnonzero(aligned.has_answer))
+        return System(
+            name=source.name or derive_name(source.predictions),
+            runs=tuple(map(derive_name, files)),
+            aligned=aligned,
+            questions=self._load_facts(source.data, aligned.questions, files[0]),
+            vocabulary=_load_shared_vocabulary(files),
+        )
 
-    def questions(self, data: Path, said: Sequence[Prediction], origin: Path) -> Questions:
-        """What there is to know of the questions that were answered."""
-        key = data, tuple(prediction.id for prediction in said)
-        if key not in self.known:
-            self.known[key] = slices.questions(name(data), self._examples(data, said, origin))
-        for prediction, answer in zip(said, self.known[key].answers, strict=True):
-            _agree(prediction, answer, data, origin)
-        return self.known[key]
+    def _load_facts(self, data: Path, predictions: Sequence[Prediction], origin: Path) -> QuestionFacts:
+        """The facts of the predicted questions."""
+        key = data, tuple(prediction.id for prediction in predictions)
+        if key not in self.facts:
+            examples = self._load_examples(data, predictions, origin)
+            self.facts[key] = slices.describe_questions(derive_name(data), examples)
+        for prediction, answer in zip(predictions, self.facts[key].answers, strict=True):
+            _check_answer(prediction, answer, data, origin)
+        return self.facts[key]
 
-    def _examples(self, data: Path, said: Sequence[Prediction], origin: Path) -> list[Example]:
+    def _load_examples(self, data: Path, predictions: Sequence[Prediction], origin: Path) -> list[Example]:
         if data not in self.stores:
             self.stores[data] = load_store(data, split=self.split, format=self.format, skip_bad=self.skip_bad)
         store = self.stores[data]
-        places = {id: number for number, id in enumerate(store.ids)}
-        for prediction in said:
-            if prediction.id not in places:
+        indices = {id: index for index, id in enumerate(store.ids)}
+        for prediction in predictions:
+            if prediction.id not in indices:
                 raise InputError(f"{origin}: the question {prediction.id!r} is not in {data}; name the data it is of")
-        examples = [store.decode_example(places[prediction.id]) for prediction in said]
-        for prediction, example in zip(said, examples, strict=True):
-            _agree(prediction, example.answer, data, origin)
+        examples = [store.decode_example(indices[prediction.id]) for prediction in predictions]
+        for prediction, example in zip(predictions, examples, strict=True):
+            _check_answer(prediction, example.answer, data, origin)
         return examples
 
 
-def _agree(prediction: Prediction, answer: str | None, data: Path, origin: Path) -> None:
+def _check_answer(prediction: Prediction, answer: str | None, data: Path, origin: Path) -> None:
     if prediction.answer != answer:
         raise InputError(f"{origin}: the question {prediction.id!r} has another answer than in {data}")
 
 
-def name(path: Path) -> str:
-    """What to call a prediction file (its run if it lies in one), a folder or data: the name without endings."""
+def derive_name(path: Path) -> str:
+    """The name of a folder or of data without suffixes; for a prediction file of a run, the name of the run."""
     resolved = path.resolve()
-    if resolved.is_file() and resolved.parent.name == "predictions":
-        resolved = resolved.parent.parent
+    if resolved.is_file():
+        resolved = locate_run(resolved) or resolved
     return resolved.name if resolved.is_dir() else resolved.name.split(".")[0] or resolved.name
 
 
-def _vocabulary(files: Sequence[Path]) -> Vocabulary | None:
-    """That of the runs the files lie in, if they all have the same."""
-    folders = [file.resolve().parent for file in files]
-    if any(folder.name != "predictions" for folder in folders):
+def _load_shared_vocabulary(files: Sequence[Path]) -> Vocabulary | None:
+    """The vocabulary of the runs that the files belong to; None unless all have the same one."""
+    runs = [locate_run(file) for file in files]
+    if None in runs:
         return None
-    from asreader.runs.folder import Run  # brings torch along, which prediction files alone do not need
-
-    runs = [Run(folder.parent) for folder in folders]
-    found = [run.vocabulary() for run in runs if run.exists()]
-    return found[0] if len(found) == len(files) and all(one == found[0] for one in found) else None
+    vocabularies = [load_vocabulary(run) for run in runs if run is not None]
+    return vocabularies[0] if all(one is not None and one == vocabularies[0] for one in vocabularies) else None

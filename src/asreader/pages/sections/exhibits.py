@@ -11,7 +11,7 @@ from asreader.data.statistics import TABLE_ROWS, Statistics, compute_statistics
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.breakdowns import systems
-from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, plain
+from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, flatten_text
 from asreader.inference.reader import Reader
 from asreader.pages import cases, gallery
 from asreader.pages.cases import Case, Wish, choose
@@ -69,9 +69,11 @@ def drawings(subject: Subject) -> Markup:
     from asreader.charts import draw
 
     settings, left_out = subject.best.settings.data, list[str]()
-    source = systems.Source(subject.path, subject.data, subject.name)
+    source = systems.SystemSource(subject.path, subject.data, subject.name)
     format = settings.format or None
-    found = figures(systems.load([source], split="valid", format=format, skip_bad=settings.skip_bad), left_out.append)
+    found = figures(
+        systems.load_systems([source], split="valid", format=format, skip_bad=settings.skip_bad), left_out.append
+    )
     shown = []
     for figure in found:
         drawn = [draw.svg(replace(figure, plots=(plot,))) for plot in figure.plots]
@@ -113,7 +115,7 @@ def _numeric(cells: Sequence[Cell]) -> bool:
 
 def _shown(cell: Cell) -> Markup:
     if isinstance(cell, str):
-        return isolate_word(plain(cell, 60))
+        return isolate_word(flatten_text(cell, 60))
     return isolate_word("" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else f"{cell:,}")
 
 
@@ -122,7 +124,7 @@ def examples(subject: Subject) -> Markup:
     if not subject.answered:
         raise InputError("without predictions/valid.jsonl nobody knows what was right")
     reader = Reader.load(subject.best.folder, "cpu")
-    known = cases.paired(subject.questions, predictions.read(Run(subject.best.folder).predictions("valid")))
+    known = cases.paired(subject.questions, predictions.read_predictions(Run(subject.best.folder).predictions("valid")))
     parts = [element("p", "Press j and k to go from one to the next.", class_="quiet")]
     for kind, title, chosen in _kinds(known):
         body = gallery.entries(reader, chosen, key=kind, heading="h4")

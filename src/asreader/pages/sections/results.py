@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from asreader import baselines
 from asreader.errors import InputError
 from asreader.evaluation.metrics import Scores
-from asreader.evaluation.result_table import Row
+from asreader.evaluation.result_table import ResultRow
 from asreader.pages import records
 from asreader.pages.page import folded, grouped, keys, missing, table, tried, value
 from asreader.pages.records import Record
@@ -63,7 +63,7 @@ def _single(record: Record) -> Markup:
     return table(["", *found], rows, caption="In per cent, with 95% intervals", numbers=range(1, len(found) + 1))
 
 
-def _rows(found: Sequence[Row]) -> Markup:
+def _rows(found: Sequence[ResultRow]) -> Markup:
     """The paper's table; columns without any figure are left out."""
     titles = {"valid": "valid", "test": "test", "paper_valid": "paper, valid", "paper_test": "paper, test"}
     used = {key: title for key, title in titles.items() if any(getattr(row, key) is not None for row in found)}
@@ -74,7 +74,7 @@ def _rows(found: Sequence[Row]) -> Markup:
     return grouped(["", *used.values()], body, caption=note, numbers=range(1, len(used) + 1))
 
 
-def _cell(row: Row, key: str) -> Content:
+def _cell(row: ResultRow, key: str) -> Content:
     value = getattr(row, key)
     if value is None:
         return None
