@@ -111,7 +111,7 @@ class Work:
         books = sorted(name for pattern in ("cbt_train*", "extra*") for name in self.books(pattern))
         (PRETRAINED / "books.txt").write_text("".join(f"{title(name)}\n" for name in books), encoding="utf-8")
         rows = map(json.loads, best.metrics.read_text(encoding="utf-8").splitlines())
-        store, options = load_store(self.train, split="train"), best.config().train
+        store, options = load_store(self.train, split="train"), best.load_config().train
         about = ABOUT.format(
             questions=len(store),
             steps=-(-int(store.answerable.sum()) // options.batch) * options.epochs,
@@ -119,7 +119,7 @@ class Work:
             stories=STORIES,
             step=max(rows, key=lambda row: row.get("accuracy", 0))["step"],
             readers=len(list(self.runs.glob("seed-*"))),
-            words=len(best.vocabulary().words),
+            words=len(best.load_vocabulary().words),
         )
         checks = {
             "the official NE validation file of the Children's Book Test": (self.valid, False),
@@ -127,7 +127,7 @@ class Work:
             "common nouns of the same, rebuilt": (self.folder / "cn-held-out.txt", False),
             "LAMBADA's development passages that hold their answer; no candidates": (self.given("lambada/*")[0], True),
             "sixty questions on eight new stories, made to need inference (`asreader/cloze/stories`)": (
-                demo.WRITTEN,
+                demo.PROSE_QUESTIONS,
                 False,
             ),
         }
@@ -148,20 +148,20 @@ def title(name: str) -> str:
 def shipped(run: Run) -> Run:
     """The run's settings, vocabulary and halved weights, where the package has them."""
     PRETRAINED.mkdir(exist_ok=True)
-    ships, settings = Run(PRETRAINED), run.config()
+    ships, settings = Run(PRETRAINED), run.load_config()
     named = replace(settings.data, train=Path(settings.data.train).name, valid=Path(settings.data.valid).name)
     ships.save_config(replace(settings, data=named))
-    run.vocabulary().save(PRETRAINED / "vocabulary.txt")
+    run.load_vocabulary().save(PRETRAINED / "vocabulary.txt")
     (PRETRAINED / "environment.json").write_bytes((run.folder / "environment.json").read_bytes())
     made_by = sha256((PRETRAINED / "config.toml").read_bytes()).hexdigest()
-    half = {name: weight.to(torch.float16) for name, weight in run.weights().items()}
+    half = {name: weight.to(torch.float16) for name, weight in run.load_weights().items()}
     ships.save_weights(half, {"config_sha256": made_by})
     return ships
 
 
 def card(found: Calibrated, about: str, checks: dict[str, tuple[Path, bool]]) -> str:
     """What it is, how well it does, how far it can be trusted."""
-    settings, megabytes = Run(PRETRAINED).config(), (PRETRAINED / "weights.safetensors").stat().st_size / 1e6
+    settings, megabytes = Run(PRETRAINED).load_config(), (PRETRAINED / "weights.safetensors").stat().st_size / 1e6
     sizes = ", ".join(f"{key} {value}" for key, value in settings.reader_options.items())
     lines = [f"# The bundled reader\n\nAn Attention Sum Reader ({sizes}), {megabytes:.1f} MB of weights.\n", about]
     heads = ("on", "questions", "accuracy", "95% interval", "calibration error", "unknown words")

@@ -16,14 +16,20 @@ from typer.testing import CliRunner
 
 from asreader import readers
 from asreader.batches.host import Batcher
-from asreader.benchmark.material import ALONE_WORDS, CANDIDATES, QUESTION_WORDS, Material, material
-from asreader.benchmark.timing import Times, Way, alternate, device_name
-from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick, answers
+from asreader.benchmark.plain_reader import PlainDataset, PlainReader, PlainTraining, answer_all
+from asreader.benchmark.synthetic_data import (
+    CANDIDATE_COUNT,
+    QUESTION_WORDS,
+    SINGLE_DOCUMENT_WORDS,
+    SyntheticData,
+    make_synthetic_data,
+)
+from asreader.benchmark.timing import Contender, Times, describe_device, time_alternately
 from asreader.cli import app
 from asreader.cloze.stories.generator import stories
 from asreader.data.formats import jsonl
 from asreader.inference.reader import Reader
-from asreader.runs.folder import commit
+from asreader.runs.folder import describe_commit
 from asreader.settings import load_settings
 from asreader.training import loop
 
@@ -33,17 +39,17 @@ PARTS = {"embed": "embed", "document_encoder.layers.0": "document", "question_en
 
 
 @pytest.fixture(scope="module")
-def made() -> Material:
-    return material(12, seed=3, words=400)
+def made() -> SyntheticData:
+    return make_synthetic_data(12, seed=3, words=400)
 
 
-def pair(made: Material) -> tuple[torch.nn.Module, Yardstick]:
+def pair(made: SyntheticData) -> tuple[torch.nn.Module, PlainReader]:
     """Our reader and the yardstick with the same weights, large enough to tell words apart."""
     torch.manual_seed(2)
     ours = readers.build("attention_sum", made.vocabulary.size, {"embedding": 7, "hidden": 6})
     for parameter in ours.parameters():
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
-    plain = Yardstick(made.vocabulary.size, 7, 6)
+    plain = PlainReader(made.vocabulary.size, 7, 6)
     plain.load_state_dict(_renamed(ours.state_dict()))
     return ours, plain
 
@@ -57,12 +63,12 @@ def _renamed(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     }
 
 
-def test_probabilities_and_gradients_are_the_yardsticks(made: Material) -> None:
+def test_probabilities_and_gradients_are_the_yardsticks(made: SyntheticData) -> None:
     ours, plain = pair(made)
     numbers = np.arange(len(made.store))
     batch = Batcher(made.store, made.vocabulary).batch(numbers)
     reading = ours.answer(ours.read(batch.document), batch)  # type: ignore[operator]
-    plain_batch = PlainData(made.store, made.vocabulary, CPU).batch(numbers)
+    plain_batch = PlainDataset(made.store, made.vocabulary, CPU).batch(numbers)
     support = plain(plain_batch)
     torch.testing.assert_close(reading.log_probabilities, support, rtol=1e-5, atol=1e-5)
     assert torch.equal(batch.answers, plain_batch.answers)
@@ -75,35 +81,35 @@ def test_probabilities_and_gradients_are_the_yardsticks(made: Material) -> None:
         torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_both_give_the_same_answers(made: Material) -> None:
+def test_both_give_the_same_answers(made: SyntheticData) -> None:
     ours, plain = pair(made)
     predictions = Reader(ours.eval(), made.vocabulary).evaluate(made.store).predictions
-    found = answers(plain.eval(), PlainData(made.store, made.vocabulary, CPU), 5)
+    found = answer_all(plain.eval(), PlainDataset(made.store, made.vocabulary, CPU), 5)
     assert [prediction.best for prediction in predictions] == found
 
 
-def test_the_yardstick_learns(made: Material) -> None:
-    training = PlainTraining(pair(made)[1], PlainData(made.store, made.vocabulary, CPU), torch.float32)
+def test_the_yardstick_learns(made: SyntheticData) -> None:
+    training = PlainTraining(pair(made)[1], PlainDataset(made.store, made.vocabulary, CPU), torch.float32)
     losses = [float(training.step(range(12))) for _ in range(8)]
     assert losses[-1] < losses[0]
 
 
 def test_the_material_has_the_shape_of_the_childrens_book_test() -> None:
-    made = material(200)
+    made = make_synthetic_data(200)
     assert abs(made.store.lengths.mean() - 433) < 30
     assert abs(np.mean([len(made.store.questions[n]) for n in range(200)]) - 28) < 4
     assert made.store.answerable.all()
     assert (made.vocabulary.rows(made.store.lexicon) > 0).all()
-    assert len(made.alone.words) == ALONE_WORDS
-    assert (len(made.alone.question), len(made.alone.candidates)) == (QUESTION_WORDS, CANDIDATES)
+    assert len(made.alone.words) == SINGLE_DOCUMENT_WORDS
+    assert (len(made.alone.question), len(made.alone.candidates)) == (QUESTION_WORDS, CANDIDATE_COUNT)
     distinct = len({word for number in range(64) for word in made.store.example(number).words})
     assert distinct / made.store.lengths[:64].sum() > 0.106  # the share in batches of 64 of the official questions
 
 
 def test_rounds_alternate_and_the_ratio_is_that_of_medians() -> None:
     calls: list[str] = []
-    ours, plain = Way(lambda: calls.append("ours"), 1), Way(lambda: calls.append("plain"), 1)
-    times = alternate(ours, plain, CPU, seconds=10.0, most=3)
+    ours, plain = Contender(lambda: calls.append("ours"), 1), Contender(lambda: calls.append("plain"), 1)
+    times = time_alternately(ours, plain, CPU, seconds=10.0, most=3)
     assert calls == ["ours", "plain"] * 3
     assert len(times.ours) == len(times.yardstick) == 3
     assert Times((1.0, 2.0, 9.0), (4.0, 5.0, 6.0)).ratio == 2.5
@@ -117,8 +123,8 @@ def test_a_row_has_the_fixed_fields(what: str, tmp_path: Path) -> None:
     assert done.exit_code == 0
     row = json.loads(done.stdout)
     assert row["benchmark"] == what
-    assert row["device"] == device_name(CPU)
-    assert row["commit"] == commit()
+    assert row["device"] == describe_device(CPU)
+    assert row["commit"] == describe_commit()
     assert row["ratio"] > 0
     assert [json.loads(line) for line in kept.read_text().splitlines()] == [row]
 

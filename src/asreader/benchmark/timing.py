@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from asreader.runs.folder import commit
+from asreader.runs.folder import describe_commit
 
 Work = Callable[[], object]
 
@@ -39,7 +39,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Way:
+class Contender:
     """One way to do the work, and the number of threads it is faster with."""
 
     work: Work
@@ -59,9 +59,9 @@ class Way:
             torch.set_num_threads(before)
 
 
-def at_its_best(work: Work, device: torch.device) -> Way:
+def choose_threads(work: Work, device: torch.device) -> Contender:
     """The work with one thread or with all, whichever is faster here; it is warm afterwards."""
-    alone, everyone = Way(work, 1), Way(work, torch.get_num_threads())
+    alone, everyone = Contender(work, 1), Contender(work, torch.get_num_threads())
     if everyone.threads == 1 or device.type != "cpu":
         work()
         return everyone
@@ -69,7 +69,9 @@ def at_its_best(work: Work, device: torch.device) -> Way:
     return min(tried, key=lambda one: one[0])[1]
 
 
-def alternate(ours: Way, yardstick: Way, device: torch.device, seconds: float, most: int = 200) -> Times:
+def time_alternately(
+    ours: Contender, yardstick: Contender, device: torch.device, seconds: float, most: int = 200
+) -> Times:
     """Both ways in turn until the time is over: what slows the machine for a while slows both."""
     taken: list[tuple[float, float]] = []
     start = time.perf_counter()
@@ -78,18 +80,18 @@ def alternate(ours: Way, yardstick: Way, device: torch.device, seconds: float, m
     return Times(tuple(pair[0] for pair in taken), tuple(pair[1] for pair in taken))
 
 
-def provenance(benchmark: str, device: torch.device) -> dict[str, object]:
+def describe_provenance(benchmark: str, device: torch.device) -> dict[str, object]:
     """The head of a row: which benchmark, where, of what, when."""
     return {
         "benchmark": benchmark,
-        "device": device_name(device),
-        "commit": commit(),
+        "device": describe_device(device),
+        "commit": describe_commit(),
         "date": datetime.now(UTC).date().isoformat(),
         "torch": torch.__version__,
     }
 
 
-def device_name(device: torch.device) -> str:
+def describe_device(device: torch.device) -> str:
     """The GPU's name, or the processor's with the number of its cores."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)

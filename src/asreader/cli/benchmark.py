@@ -26,9 +26,9 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Training: seconds per question, and how many times as fast as the plain PyTorch way."""
-    from asreader.benchmark.training import Sizes, training
+    from asreader.benchmark.training_speed import BenchmarkOptions, measure_training
 
-    _show(training(Sizes(hidden, embedding, batch, device, seconds)), append, as_json)
+    _show(measure_training(BenchmarkOptions(hidden, embedding, batch, device, seconds)), append, as_json)
 
 
 def answer(
@@ -40,10 +40,10 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Answering: in batches, one question alone, a further question on a document already read."""
-    from asreader.benchmark.answering import answering
-    from asreader.benchmark.training import Sizes
+    from asreader.benchmark.answering_speed import measure_answering
+    from asreader.benchmark.training_speed import BenchmarkOptions
 
-    _show(answering(Sizes(hidden, embedding, device=device, seconds=seconds)), append, as_json)
+    _show(measure_answering(BenchmarkOptions(hidden, embedding, device=device, seconds=seconds)), append, as_json)
 
 
 def _show(row: dict[str, object], append: Path | None, as_json: bool) -> None:

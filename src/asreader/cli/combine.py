@@ -76,7 +76,7 @@ def ensemble(
     else:
         from asreader.cli import tables
 
-        tables.show(tables.ensemble(found))
+        tables.print_renderable(tables.format_ensemble(found))
 
 
 def table(
@@ -98,7 +98,7 @@ def table(
     else:
         from asreader.cli import tables
 
-        tables.show(tables.results(rows, style.value))
+        tables.print_renderable(tables.format_results(rows, style.value))
 
 
 def compare(
@@ -121,4 +121,4 @@ def compare(
     else:
         from asreader.cli import tables
 
-        tables.show(tables.comparison(found, show))
+        tables.print_renderable(tables.format_comparison(found, show))

@@ -22,7 +22,7 @@ def stats(
     else:
         from asreader.cli import tables
 
-        tables.show(tables.statistics(found))
+        tables.print_renderable(tables.format_statistics(found))
 
 
 def convert(

@@ -33,25 +33,27 @@ from asreader.system import atomic_files
 from asreader.system.progress import waiting, watched
 from asreader.training import loop
 
-TRAIN, VALID = 12_000, 1_000
+TRAIN_STORIES, VALID_STORIES = 12_000, 1_000
 SEED = 7
-WRITTEN = Path(asreader.__file__).parent / "cloze" / "stories" / "questions.jsonl"
+PROSE_QUESTIONS = Path(asreader.__file__).parent / "cloze" / "stories" / "questions.jsonl"
 UFO = "A UFO was observed above our city in January and again in March."
-OBSERVER = "An observer has spotted a UFO in XXXXX."
+UFO_QUESTION = "An observer has spotted a UFO in XXXXX."
 MONTHS = ("January", "February", "March", "April", "May")
 
 
-def demo(out: Path) -> None:
+def run_demo(out: Path) -> None:
     """Run the demonstration; its data and run stay in `out`. A second time it goes on with the run that is there."""
     console = Console(highlight=False)
     torch.set_num_threads(1)  # the steps of so small a reader are slower on two threads than on one
     console.rule("1  stories with questions", align="left")
     train, valid = (write_stories(out / f"{name}.jsonl", count, seed) for name, count, seed in _PARTS)
-    console.print(f"{TRAIN:,} stories to learn from, {VALID:,} others to be tested on: {train}, {valid}")
+    console.print(
+        f"{TRAIN_STORIES:,} stories to learn from, {VALID_STORIES:,} others to be tested on: {train}, {valid}"
+    )
     _show_example(console, next(iter(stories(1, SEED + 1))))
 
     console.rule("2  training", align="left")
-    chosen = settings(train, valid)
+    chosen = build_settings(train, valid)
     with _second_reader(chosen, out) as second:
         run = loop.train(chosen, out / "run", resume=True)
         reader = Reader.load(run.folder, "cpu")
@@ -69,7 +71,7 @@ def demo(out: Path) -> None:
         console.print()
 
     console.rule("6  January or March?", align="left")
-    console.print(january_or_march(reader))
+    console.print(compare_january_and_march(reader))
 
     console.rule("what next", align="left")
     console.print(
@@ -119,10 +121,10 @@ def _together(run: Run, second: Callable[[], Run | None]) -> RenderableType:
     return table
 
 
-_PARTS = (("train", TRAIN, SEED), ("valid", VALID, SEED + 1))
+_PARTS = (("train", TRAIN_STORIES, SEED), ("valid", VALID_STORIES, SEED + 1))
 
 
-def settings(train: Path, valid: Path) -> Config:
+def build_settings(train: Path, valid: Path) -> Config:
     """The demo's settings."""
     return Config(
         data=DataSettings(train=str(train), valid=str(valid), unknown=50, anonymise=0.1),
@@ -146,9 +148,9 @@ def _show_example(console: Console, example: Example) -> None:
 
 def _scores(reader: Reader) -> RenderableType:
     """The reader beside the strongest rule that learns nothing, on three kinds of questions."""
-    written = [example for _, example in read(WRITTEN)]
+    written = [example for _, example in read(PROSE_QUESTIONS)]
     kinds = {
-        f"{VALID:,} new stories": list(stories(VALID, SEED + 1)),
+        f"{VALID_STORIES:,} new stories": list(stories(VALID_STORIES, SEED + 1)),
         "500 stories of unseen names": list(stories(500, SEED + 2, unseen=True)),
         f"{len(written)} questions on prose": written,
     }
@@ -158,7 +160,7 @@ def _scores(reader: Reader) -> RenderableType:
     for name, examples in kinds.items():
         found = reader.evaluate(encode(examples)).scores
         low, high = found.interval
-        rules = [f"{baseline(rule, examples):.3f}" for rule in ("maximum_frequency", "uniform")]
+        rules = [f"{measure_baseline(rule, examples):.3f}" for rule in ("maximum_frequency", "uniform")]
         table.add_row(name, f"{found.accuracy:.3f}", f"{low:.3f} to {high:.3f}", *rules)
     return table
 
@@ -166,7 +168,7 @@ def _scores(reader: Reader) -> RenderableType:
 def _right_and_wrong(reader: Reader) -> list[tuple[Example, Answer]]:
     """The first validation story that was answered right, and the first that was not."""
     found: dict[bool, tuple[Example, Answer]] = {}
-    for example in stories(VALID, SEED + 1):
+    for example in stories(VALID_STORIES, SEED + 1):
         answer = reader.answer(" ".join(example.words), " ".join(example.question), example.candidates)
         found.setdefault(answer.answer == example.answer, (example, answer))
         if len(found) == 2:
@@ -174,22 +176,22 @@ def _right_and_wrong(reader: Reader) -> list[tuple[Example, Answer]]:
     return [found[kind] for kind in sorted(found, reverse=True)]
 
 
-def baseline(name: str, examples: Iterable[Example]) -> float:
+def measure_baseline(name: str, examples: Iterable[Example]) -> float:
     """Accuracy of a rule that learns nothing."""
     return metrics.scores(predict(name, examples), metrics.shared).accuracy
 
 
-def january_or_march(reader: Reader) -> RenderableType:
+def compare_january_and_march(reader: Reader) -> RenderableType:
     """Section 4.1 of the paper: an attention used for a pointer sum, and the same used to blend word vectors.
 
     The blend needs vectors that know the calendar: here months lie on a circle in the order of the year.
     """
-    answer = reader.answer(UFO, OBSERVER, MONTHS)
+    answer = reader.answer(UFO, UFO_QUESTION, MONTHS)
     even = {"January": 0.5, "March": 0.5}
     rows = {
         "this reader, attention summed": {choice.word: choice.probability for choice in answer.candidates},
         "even attention, summed": even,
-        "even attention, vectors blended": blended(even),
+        "even attention, vectors blended": blend_months(even),
     }
     table = Table(box=None, pad_edge=False)
     for column in ("", *MONTHS):
@@ -200,12 +202,12 @@ def january_or_march(reader: Reader) -> RenderableType:
         table.add_row(name, *(Text(f"{share:.0%}", style="bold" if bold else "") for share, bold in cells))
     grid = Table.grid()
     closing = "A sum of attention can only answer what the text says; a blend may fall between, on February."
-    for row in (Text(f"{UFO} {OBSERVER}", style="dim"), table, Text(closing)):
+    for row in (Text(f"{UFO} {UFO_QUESTION}", style="dim"), table, Text(closing)):
         grid.add_row(row)
     return grid
 
 
-def blended(attention: dict[str, float]) -> dict[str, float]:
+def blend_months(attention: dict[str, float]) -> dict[str, float]:
     """P(month) proportional to exp(r . e(month)), r the blend of the vectors of the months that are attended to."""
     vector = {month: (math.cos(n * math.pi / 6), math.sin(n * math.pi / 6)) for n, month in enumerate(MONTHS)}
     mass = sum(attention.get(month, 0.0) for month in MONTHS) or 1.0

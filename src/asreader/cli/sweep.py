@@ -54,19 +54,19 @@ def sweep(
     """Train a grid of settings, each with several seeds, here or on a cluster; go on whenever it was stopped."""
     from asreader.sweep import search_space as grids
     from asreader.sweep import terminal
-    from asreader.sweep.driver import Job, Order, sweep
+    from asreader.sweep.driver import ExecutionOptions, SweepSpec, run_sweep
 
-    axes = tuple(map(grids.axis, grid))
-    growths = tuple(grids.growth(text, axes) for text in grow)
-    order = Order(config, tuple(settings), axes, growths, seeds, random, halving)
-    job = Job(out, executor, workers, threads, gpus, together, ("asreader", *sys.argv[1:]))
-    report = sweep(order, job, resume=resume)
+    axes = tuple(map(grids.parse_axis, grid))
+    growths = tuple(grids.parse_growth(text, axes) for text in grow)
+    order = SweepSpec(config, tuple(settings), axes, growths, seeds, random, halving)
+    job = ExecutionOptions(out, executor, workers, threads, gpus, together, ("asreader", *sys.argv[1:]))
+    report = run_sweep(order, job, resume=resume)
     if as_json:
         print_json(report.as_json())
     else:
         from asreader.cli import tables
 
-        tables.show(terminal.table(report))
-        print("\n".join(terminal.closing(report)))
+        tables.print_renderable(terminal.build_sweep_table(report))
+        print("\n".join(terminal.format_closing_lines(report)))
     if report.failed:
         raise typer.Exit(1)

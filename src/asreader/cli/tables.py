@@ -19,16 +19,16 @@ from asreader.evaluation.metrics import Scores
 from asreader.evaluation.result_table import Row
 from asreader.system.markup import visible
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """Of significance."""
 
 
-def show(thing: RenderableType) -> None:
+def print_renderable(thing: RenderableType) -> None:
     """Print to stdout, without colour where it is not a terminal."""
     Console(highlight=False).print(thing, soft_wrap=isinstance(thing, Text))
 
 
-def statistics(parts: Mapping[str, Statistics]) -> Table:
+def format_statistics(parts: Mapping[str, Statistics]) -> Table:
     """Table 1 of the paper: one column a split."""
     table = Table(box=None, pad_edge=False)
     table.add_column("")
@@ -39,7 +39,7 @@ def statistics(parts: Mapping[str, Statistics]) -> Table:
     return table
 
 
-def scores(found: Scores) -> Table:
+def format_scores(found: Scores) -> Table:
     """What `evaluate` shows."""
     low, high = found.interval
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -54,7 +54,7 @@ def scores(found: Scores) -> Table:
     return table
 
 
-def ensemble(found: Combined) -> Text:
+def format_ensemble(found: Combined) -> Text:
     """What `ensemble` shows."""
     lines = [
         f"{found.method} ensemble of {len(found.members)} of {found.readers} readers",
@@ -71,7 +71,7 @@ def ensemble(found: Combined) -> Text:
     return Text("\n".join(lines))
 
 
-def results(found: Sequence[Row], style: str = "terminal") -> RenderableType:
+def format_results(found: Sequence[Row], style: str = "terminal") -> RenderableType:
     """The paper's result table, for the terminal, as Markdown or as LaTeX; columns without a figure are left out."""
     columns = {"valid": "valid", "test": "test", "paper_valid": "paper valid", "paper_test": "paper test"}
     used = {key: title for key, title in columns.items() if any(getattr(row, key) is not None for row in found)}
@@ -144,7 +144,7 @@ def _latex(head: list[str], body: list[list[str]], rules: list[bool], note: str)
     yield r"\end{tabular}"
 
 
-def comparison(found: Comparison, show: int) -> RenderableType:
+def format_comparison(found: Comparison, show: int) -> RenderableType:
     """What `compare` shows: both systems, who answers what, the difference with its test, and what flipped."""
     sides = Table(box=None, pad_edge=False, show_header=False)
     for letter, side in (("A", found.first), ("B", found.second)):
@@ -166,15 +166,15 @@ def _difference(found: Comparison) -> str:
     return (
         f"A minus B: {100 * found.difference:+.2f} points, 95% interval {100 * low:+.2f} to {100 * high:+.2f} "
         f"(paired bootstrap over {'runs and questions' if several else 'questions'}, {DRAWS:,} draws)\n"
-        f"{evidence.test}, two-sided: p = {evidence.p:.2g}, {_verdict(evidence)} at the {LEVEL:.0%} level by this test"
+        f"{evidence.test}, two-sided: p = {evidence.p:.2g}, {_verdict(evidence)} at the {SIGNIFICANCE_LEVEL:.0%} level by this test"
         f"; it speaks of {'other seeds on these questions' if several else 'these two alone, not of other seeds'}"
     )
 
 
 def _verdict(evidence: Evidence) -> str:
-    if evidence.least >= LEVEL:
+    if evidence.least >= SIGNIFICANCE_LEVEL:
         return f"which cannot be below {evidence.least:.2g} here, so that nothing is significant"
-    return "significant" if evidence.p < LEVEL else "not significant"
+    return "significant" if evidence.p < SIGNIFICANCE_LEVEL else "not significant"
 
 
 def _flips(found: Comparison, show: int) -> Iterator[RenderableType]:

@@ -14,9 +14,9 @@ from asreader.errors import InputError
 
 def demo(out: Annotated[Path, typer.Option(help="new folder for data and run")] = Path("runs/demo")) -> None:
     """Make stories, train a small reader on them, evaluate it, answer, explain: under three minutes on two cores."""
-    from asreader.cli.demo import demo
+    from asreader.cli.demo import run_demo
 
-    demo(out)
+    run_demo(out)
 
 
 def train(
@@ -145,7 +145,7 @@ def answer(
     else:
         from asreader.cli import tables
 
-        tables.show(highlight.terminal(found, top))
+        tables.print_renderable(highlight.terminal(found, top))
 
 
 def _text(document: str) -> str:
@@ -167,4 +167,4 @@ def _show_scores(scores: object, as_json: bool) -> None:
     if as_json:
         print_json(scores.as_json())
     else:
-        tables.show(tables.scores(scores))
+        tables.print_renderable(tables.format_scores(scores))

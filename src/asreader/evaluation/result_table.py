@@ -21,7 +21,7 @@ from asreader.evaluation.bootstrap import Credits, Interval
 from asreader.evaluation.ensembles import Aligned, Choice, Ensemble
 from asreader.evaluation.metrics import TOPS
 from asreader.evaluation.published import Published
-from asreader.runs.seed_groups import Setting, group_by_seed
+from asreader.runs.seed_groups import SeedGroup, group_by_seed
 from asreader.system.atomic_files import folders_below
 
 BEST = 0.2
@@ -126,7 +126,7 @@ def _verdicts(runs: Sequence[Path], split: str) -> Verdicts:
     return Verdicts(said, said.alone())
 
 
-def _drafts(valid: Verdicts, shared: Sequence[Setting], paper: str) -> Iterator[Draft]:
+def _drafts(valid: Verdicts, shared: Sequence[SeedGroup], paper: str) -> Iterator[Draft]:
     said, told = valid.said, published.READER.get(paper, {})
     ranked, runs = ensembles.ranked(said), len(valid.alone)
     best = ranked[: max(1, math.ceil(BEST * runs))]

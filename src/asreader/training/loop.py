@@ -27,7 +27,7 @@ from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.reader import Reader
 from asreader.kernels.gru import unserved
-from asreader.runs.card import card
+from asreader.runs.card import format_card
 from asreader.runs.folder import Run
 from asreader.settings import Config
 from asreader.system import atomic_files
@@ -59,7 +59,7 @@ def train(settings: Config, folder: Path, *, resume: bool = False) -> Run:
     if begun and not resume:
         raise InputError(f"{folder}: holds a run already; add --resume to go on with it, or choose another --out")
     if begun:
-        refuse_other_data(run.config(), settings, folder)
+        refuse_other_data(run.load_config(), settings, folder)
     if not settings.data.train:
         raise InputError("data.train is not set: name the training data in [data] or with --set data.train=PATH")
     with distributed.joined(settings.train) as processes:
@@ -73,13 +73,13 @@ def _training(run: Run, settings: Config, processes: Processes, *, begun: bool) 
     """A reader to be trained, as it was left or at its beginning."""
     store = load(settings.data.train, "train", settings)
     valid = load(settings.data.valid, "valid", settings) if settings.data.valid else None
-    words = run.vocabulary() if begun else vocabulary(settings, store, valid)
+    words = run.load_vocabulary() if begun else vocabulary(settings, store, valid)
     training = Training(run, settings, words, store, valid, teacher=teacher(settings, store), processes=processes)
     if processes.leads and begun:
         atomic_files.remove_leftovers(run.folder)
         run.save_config(settings)  # [train] may have changed
     elif processes.leads:
-        run.begin(settings, words)
+        run.create(settings, words)
     if begun:
         training.restore()
     return training
@@ -335,7 +335,7 @@ class Training:
 
     def restore(self) -> None:
         """Go back to the last saved position; without one, training begins anew."""
-        kept = self.run.state()
+        kept = self.run.load_state()
         if kept is None:
             return
         tensors, about = kept
@@ -358,13 +358,13 @@ class Training:
         """Predict the validation data with the best weights and write the card."""
         if not self.processes.leads:
             return
-        self.reader.network.load_state_dict(self.run.weights())
+        self.reader.network.load_state_dict(self.run.load_weights())
         scores = None
         if self.valid is not None:
             evaluation = self.reader.evaluate(self.valid)
             predictions.write(self.run.predictions("valid"), evaluation.predictions)
             scores = evaluation.scores
-        self.run.save_card(card(self.settings, self.reader.vocabulary, len(self.trainable), scores))
+        self.run.save_card(format_card(self.settings, self.reader.vocabulary, len(self.trainable), scores))
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

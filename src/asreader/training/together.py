@@ -137,13 +137,13 @@ def _material(settings: Sequence[Config], runs: Sequence[Run], *, resume: bool) 
                 f"{run.folder}: holds a run already; add --resume to go on with it, or choose another --out"
             )
         if run.exists():
-            loop.refuse_other_data(run.config(), own, run.folder)
+            loop.refuse_other_data(run.load_config(), own, run.folder)
     data, device = settings[0].data, pick_device(settings[0].train.device)
     if not data.train:
         raise InputError("data.train is not set: name the training data in [data] or with --set data.train=PATH")
     store = loop.load(data.train, "train", settings[0])
     valid = loop.load(data.valid, "valid", settings[0]) if data.valid else None
-    begun = [run.vocabulary() for run in runs if run.exists()]
+    begun = [run.load_vocabulary() for run in runs if run.exists()]
     words = begun[0] if begun else loop.vocabulary(settings[0], store, valid)
     if any(other != words for other in begun):
         raise InputError("the runs have different vocabularies; go on with each alone")
@@ -169,7 +169,7 @@ def _training(settings: Config, run: Run, material: Material) -> Training:
         run.save_config(settings)  # [train] may have changed
         training.restore()
     else:
-        run.begin(settings, material.words)
+        run.create(settings, material.words)
     return training
 
 

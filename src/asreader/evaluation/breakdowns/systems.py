@@ -176,5 +176,5 @@ def _vocabulary(files: Sequence[Path]) -> Vocabulary | None:
     from asreader.runs.folder import Run  # brings torch along, which prediction files alone do not need
 
     runs = [Run(folder.parent) for folder in folders]
-    found = [run.vocabulary() for run in runs if run.exists()]
+    found = [run.load_vocabulary() for run in runs if run.exists()]
     return found[0] if len(found) == len(files) and all(one == found[0] for one in found) else None

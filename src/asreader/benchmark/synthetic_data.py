@@ -18,40 +18,40 @@ from asreader.data.example import GAP, Example
 from asreader.data.store import Store, encode
 from asreader.data.vocabulary import Vocabulary
 
-VOCABULARY = 53_000
-ZIPF = 1.1
-SENTENCES, CANDIDATES = 20, 10
+VOCABULARY_WORDS = 53_000
+ZIPF_EXPONENT = 1.1
+DOCUMENT_SENTENCES, CANDIDATE_COUNT = 20, 10
 DOCUMENT_WORDS, QUESTION_WORDS = 433, 28
-ALONE_WORDS = 450
+SINGLE_DOCUMENT_WORDS = 450
 """Words of the document that single questions are asked about."""
-FURTHER = 500
+FURTHER_QUESTIONS = 500
 """Questions on it, each other words."""
 
 
 @dataclass(frozen=True)
-class Material:
+class SyntheticData:
     """Questions to read in batches, one to ask alone, and the words of others on its document."""
 
     store: Store
     vocabulary: Vocabulary
-    alone: Example
-    further: tuple[tuple[str, ...], ...]
+    single_example: Example
+    further_questions: tuple[tuple[str, ...], ...]
 
 
-def material(questions: int, seed: int = 0, words: int = VOCABULARY) -> Material:
+def make_synthetic_data(questions: int, seed: int = 0, words: int = VOCABULARY_WORDS) -> SyntheticData:
     """So many questions over a vocabulary of so many words, every word known."""
     generator = np.random.default_rng(seed)
     names = tuple(f"w{number}" for number in range(words))
-    commonness = 1 / np.arange(1, words + 1) ** ZIPF
+    commonness = 1 / np.arange(1, words + 1) ** ZIPF_EXPONENT
     longest = 1400
     drawn = generator.choice(words, (questions + 1, longest), p=commonness / commonness.sum())
     lengths = _lengths(generator, questions, DOCUMENT_WORDS, 0.29, (106, 1338))
     asked = _lengths(generator, questions, QUESTION_WORDS, 0.55, (5, 60))
-    texts = zip(drawn, [ALONE_WORDS, *lengths], [QUESTION_WORDS, *asked], strict=True)
+    texts = zip(drawn, [SINGLE_DOCUMENT_WORDS, *lengths], [QUESTION_WORDS, *asked], strict=True)
     alone, *rest = _examples(generator, names, texts)
-    asked_next = generator.choice(words, (FURTHER, QUESTION_WORDS), p=commonness / commonness.sum())
+    asked_next = generator.choice(words, (FURTHER_QUESTIONS, QUESTION_WORDS), p=commonness / commonness.sum())
     further = tuple((GAP, *(names[word] for word in question[1:])) for question in asked_next)
-    return Material(encode(rest), Vocabulary(names, unknown=100), alone, further)
+    return SyntheticData(encode(rest), Vocabulary(names, unknown=100), alone, further)
 
 
 def _lengths(
@@ -68,7 +68,7 @@ def _examples(
         document = [names[word] for word in drawn[:length]]
         question = [names[word] for word in drawn[-asked:]]
         question[generator.integers(asked)] = GAP
-        sentences = tuple(tuple(map(str, part)) for part in np.array_split(np.array(document), SENTENCES))
-        candidates = tuple(map(str, generator.permutation(list(dict.fromkeys(document)))[:CANDIDATES]))
+        sentences = tuple(tuple(map(str, part)) for part in np.array_split(np.array(document), DOCUMENT_SENTENCES))
+        candidates = tuple(map(str, generator.permutation(list(dict.fromkeys(document)))[:CANDIDATE_COUNT]))
         answer = candidates[int(generator.integers(len(candidates)))]
         yield Example(str(number), sentences, tuple(question), candidates, answer)

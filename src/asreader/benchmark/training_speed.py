@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from asreader.batches.host import plan
-from asreader.benchmark.material import Material, material
-from asreader.benchmark.timing import Times, Way, alternate, at_its_best, provenance
-from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick
+from asreader.benchmark.plain_reader import PlainDataset, PlainReader, PlainTraining
+from asreader.benchmark.synthetic_data import SyntheticData, make_synthetic_data
+from asreader.benchmark.timing import Contender, Times, choose_threads, describe_provenance, time_alternately
 from asreader.inference.reader import pick_device
 from asreader.runs.folder import Run
 from asreader.settings import Config, TrainSettings
@@ -21,7 +21,7 @@ from asreader.training.loop import Training
 
 
 @dataclass(frozen=True)
-class Sizes:
+class BenchmarkOptions:
     """What is trained or asked, and for how long it is measured."""
 
     hidden: int = 128
@@ -31,15 +31,15 @@ class Sizes:
     seconds: float = 20.0
 
 
-def training(sizes: Sizes, questions: int | None = None) -> dict[str, object]:
+def measure_training(sizes: BenchmarkOptions, questions: int | None = None) -> dict[str, object]:
     """The row of `asreader benchmark train`."""
     device = pick_device(sizes.device)
-    made = material(questions or 10 * sizes.batch)
+    made = make_synthetic_data(questions or 10 * sizes.batch)
     ours, yardstick = _ways(sizes, made, device)
-    times = alternate(ours, yardstick, device, sizes.seconds)
+    times = time_alternately(ours, yardstick, device, sizes.seconds)
     taken = times.seconds
     steps = _steps_a_round(device)
-    return provenance("train", device) | {
+    return describe_provenance("train", device) | {
         "ratio": round(times.ratio, 2),
         "seconds_per_question": _rounded(taken[0] / steps / sizes.batch),
         "yardstick_seconds_per_question": _rounded(taken[1] / steps / sizes.batch),
@@ -54,14 +54,14 @@ def training(sizes: Sizes, questions: int | None = None) -> dict[str, object]:
     }
 
 
-def _ways(sizes: Sizes, made: Material, device: torch.device) -> tuple[Way, Way]:
+def _ways(sizes: BenchmarkOptions, made: SyntheticData, device: torch.device) -> tuple[Contender, Contender]:
     options: dict[str, object] = {"hidden": sizes.hidden, "embedding": sizes.embedding}
     settings = Config(train=TrainSettings(batch=sizes.batch, device=str(device)), reader=options)
     # A run is a folder only once something is saved; a benchmark saves nothing.
     trained = Training(Run(Path("nowhere")), settings, made.vocabulary, made.store, None)
     torch.manual_seed(1)
-    network = Yardstick(made.vocabulary.size, sizes.embedding, sizes.hidden).to(device)
-    plain = PlainTraining(network, PlainData(made.store, made.vocabulary, device), trained.reader.precision)
+    network = PlainReader(made.vocabulary.size, sizes.embedding, sizes.hidden).to(device)
+    plain = PlainTraining(network, PlainDataset(made.store, made.vocabulary, device), trained.reader.precision)
     batches = _batches(made, sizes.batch)
     steps = _steps_a_round(device)
     numbers = count()
@@ -77,10 +77,10 @@ def _ways(sizes: Sizes, made: Material, device: torch.device) -> tuple[Way, Way]
         for _ in range(steps):
             plain.step(batches[next(plain_numbers) % len(batches)])
 
-    return at_its_best(our_steps, device), at_its_best(plain_steps, device)
+    return choose_threads(our_steps, device), choose_threads(plain_steps, device)
 
 
-def _batches(made: Material, size: int) -> list[NDArray[np.intp]]:
+def _batches(made: SyntheticData, size: int) -> list[NDArray[np.intp]]:
     """The paper's: shuffled, ten batches at a time sorted by length; here in an order that mixes short and long."""
     numbers = np.arange(len(made.store))
     batches = plan(made.store.lengths, numbers, size=size, prefetch=10, seed=1, epoch=0)

@@ -28,11 +28,11 @@ class PlainBatch:
     document_lengths: Tensor
     question: Tensor
     question_lengths: Tensor
-    mentioned: Tensor  # B x C x T: candidate c stands at position t
+    mention_mask: Tensor  # B x C x T: candidate c stands at position t
     answers: Tensor
 
 
-class PlainData:
+class PlainDataset:
     """A store as a list of tensors, made once."""
 
     def __init__(self, store: Store, vocabulary: Vocabulary, device: torch.device) -> None:
@@ -57,12 +57,12 @@ class PlainData:
             document_lengths=torch.tensor([len(self.documents[n]) for n in numbers]),
             question=question.to(self.device),
             question_lengths=torch.tensor([len(self.questions[n]) for n in numbers]),
-            mentioned=(candidates[:, :, None] == document[:, None, :]).to(self.device),
+            mention_mask=(candidates[:, :, None] == document[:, None, :]).to(self.device),
             answers=torch.tensor([self.answers[n] for n in numbers]).to(self.device),
         )
 
 
-class Yardstick(nn.Module):
+class PlainReader(nn.Module):
     """The Attention Sum Reader."""
 
     def __init__(self, vocabulary: int, embedding: int, hidden: int) -> None:
@@ -85,13 +85,13 @@ class Yardstick(nn.Module):
         question = torch.cat([last[0], last[1]], dim=-1)
         scores = torch.bmm(states, question[:, :, None])[:, :, 0].float()
         attention = scores.masked_fill(batch.document == 0, -torch.inf).log_softmax(dim=-1)
-        return attention[:, None, :].masked_fill(~batch.mentioned, -torch.inf).logsumexp(dim=-1)
+        return attention[:, None, :].masked_fill(~batch.mention_mask, -torch.inf).logsumexp(dim=-1)
 
 
 class PlainTraining:
     """The paper's training: Adam, gradients clipped at 10."""
 
-    def __init__(self, network: Yardstick, data: PlainData, precision: torch.dtype) -> None:
+    def __init__(self, network: PlainReader, data: PlainDataset, precision: torch.dtype) -> None:
         self.network, self.data, self.precision = network, data, precision
         self.optimizer = torch.optim.Adam(network.parameters(), lr=0.001)
 
@@ -109,7 +109,7 @@ class PlainTraining:
 
 
 @torch.inference_mode()
-def answers(network: Yardstick, data: PlainData, size: int) -> list[int]:
+def answer_all(network: PlainReader, data: PlainDataset, size: int) -> list[int]:
     """The best candidate of every question, in batches in the data's own order."""
     found: list[int] = []
     for start in range(0, len(data), size):
