@@ -1,4 +1,4 @@
-"""The benchmark compares like with like, says where it was taken, and the documents show the rows that were kept."""
+"""Benchmarks compare equal computations and record the machine; the documents show the recorded rows."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ PARTS = {"embed": "embed", "document_encoder.layers.0": "document", "question_en
 
 
 @pytest.fixture(scope="module")
-def made() -> SyntheticData:
+def data() -> SyntheticData:
     return make_synthetic_data(12, seed=3, words=400)
 
 
-def pair(made: SyntheticData) -> tuple[torch.nn.Module, PlainReader]:
-    """Our reader and the yardstick with the same weights, large enough to tell words apart."""
+def build_pair(data: SyntheticData) -> tuple[torch.nn.Module, PlainReader]:
+    """Our reader and the plain one with the same weights, large enough to make words differ."""
     torch.manual_seed(2)
-    ours = readers.build("attention_sum", made.vocabulary.size, {"embedding": 7, "hidden": 6})
+    ours = readers.build("attention_sum", data.vocabulary.size, {"embedding": 7, "hidden": 6})
     for parameter in ours.parameters():
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
-    plain = PlainReader(made.vocabulary.size, 7, 6)
-    plain.load_state_dict(_renamed(ours.state_dict()))
+    plain = PlainReader(data.vocabulary.size, 7, 6)
+    plain.load_state_dict(_rename_weights(ours.state_dict()))
     return ours, plain
 
 
-def _renamed(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _rename_weights(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {
         f"{PARTS[prefix]}.{name.removeprefix(prefix + '.')}": tensor
         for name, tensor in named.items()
@@ -63,70 +63,70 @@ def _renamed(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     }
 
 
-def test_probabilities_and_gradients_are_the_yardsticks(made: SyntheticData) -> None:
-    ours, plain = pair(made)
-    numbers = np.arange(len(made.store))
-    batch = Batcher(made.store, made.vocabulary).batch(numbers)
+def test_probabilities_and_gradients_equal_those_of_the_plain_reader(data: SyntheticData) -> None:
+    ours, plain = build_pair(data)
+    numbers = np.arange(len(data.store))
+    batch = Batcher(data.store, data.vocabulary).batch(numbers)
     reading = ours.answer(ours.read(batch.document), batch)  # type: ignore[operator]
-    plain_batch = PlainDataset(made.store, made.vocabulary, CPU).batch(numbers)
-    support = plain(plain_batch)
-    torch.testing.assert_close(reading.log_probabilities, support, rtol=1e-5, atol=1e-5)
+    plain_batch = PlainDataset(data.store, data.vocabulary, CPU).make_batch(numbers)
+    log_probabilities = plain(plain_batch)
+    torch.testing.assert_close(reading.log_probabilities, log_probabilities, rtol=1e-5, atol=1e-5)
     assert torch.equal(batch.answers, plain_batch.answers)
     reading.losses(batch.answers).mean().backward()
-    torch.nn.functional.nll_loss(support, plain_batch.answers).backward()
-    gradients = _renamed({name: parameter.grad for name, parameter in ours.named_parameters()})  # type: ignore[misc]
+    torch.nn.functional.nll_loss(log_probabilities, plain_batch.answers).backward()
+    gradients = _rename_weights({name: parameter.grad for name, parameter in ours.named_parameters()})  # type: ignore[misc]
     for name, parameter in plain.named_parameters():
         assert parameter.grad is not None
         assert parameter.grad.abs().max() > 0
         torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_both_give_the_same_answers(made: SyntheticData) -> None:
-    ours, plain = pair(made)
-    predictions = Reader(ours.eval(), made.vocabulary).evaluate(made.store).predictions
-    found = answer_all(plain.eval(), PlainDataset(made.store, made.vocabulary, CPU), 5)
-    assert [prediction.best for prediction in predictions] == found
+def test_both_readers_give_the_same_answers(data: SyntheticData) -> None:
+    ours, plain = build_pair(data)
+    predictions = Reader(ours.eval(), data.vocabulary).evaluate(data.store).predictions
+    answers = answer_all(plain.eval(), PlainDataset(data.store, data.vocabulary, CPU), 5)
+    assert [prediction.best for prediction in predictions] == answers
 
 
-def test_the_yardstick_learns(made: SyntheticData) -> None:
-    training = PlainTraining(pair(made)[1], PlainDataset(made.store, made.vocabulary, CPU), torch.float32)
-    losses = [float(training.step(range(12))) for _ in range(8)]
+def test_the_plain_reader_learns(data: SyntheticData) -> None:
+    training = PlainTraining(build_pair(data)[1], PlainDataset(data.store, data.vocabulary, CPU), torch.float32)
+    losses = [float(training.take_step(range(12))) for _ in range(8)]
     assert losses[-1] < losses[0]
 
 
-def test_the_material_has_the_shape_of_the_childrens_book_test() -> None:
-    made = make_synthetic_data(200)
-    assert abs(made.store.lengths.mean() - 433) < 30
-    assert abs(np.mean([len(made.store.questions[n]) for n in range(200)]) - 28) < 4
-    assert made.store.answerable.all()
-    assert (made.vocabulary.rows(made.store.lexicon) > 0).all()
-    assert len(made.alone.words) == SINGLE_DOCUMENT_WORDS
-    assert (len(made.alone.question), len(made.alone.candidates)) == (QUESTION_WORDS, CANDIDATE_COUNT)
-    distinct = len({word for number in range(64) for word in made.store.example(number).words})
-    assert distinct / made.store.lengths[:64].sum() > 0.106  # the share in batches of 64 of the official questions
+def test_synthetic_data_has_the_shape_of_the_childrens_book_test() -> None:
+    data = make_synthetic_data(200)
+    assert abs(data.store.lengths.mean() - 433) < 30
+    assert abs(np.mean([len(data.store.questions[n]) for n in range(200)]) - 28) < 4
+    assert data.store.answerable.all()
+    assert (data.vocabulary.rows(data.store.lexicon) > 0).all()
+    assert len(data.single_example.words) == SINGLE_DOCUMENT_WORDS
+    assert (len(data.single_example.question), len(data.single_example.candidates)) == (QUESTION_WORDS, CANDIDATE_COUNT)
+    distinct = len({word for number in range(64) for word in data.store.example(number).words})
+    assert distinct / data.store.lengths[:64].sum() > 0.106  # the fraction in batches of 64 official questions
 
 
-def test_rounds_alternate_and_the_ratio_is_that_of_medians() -> None:
+def test_rounds_alternate_and_the_ratio_is_of_medians() -> None:
     calls: list[str] = []
     ours, plain = Contender(lambda: calls.append("ours"), 1), Contender(lambda: calls.append("plain"), 1)
-    times = time_alternately(ours, plain, CPU, seconds=10.0, most=3)
+    times = time_alternately(ours, plain, CPU, seconds=10.0, max_rounds=3)
     assert calls == ["ours", "plain"] * 3
-    assert len(times.ours) == len(times.yardstick) == 3
+    assert len(times.ours) == len(times.plain) == 3
     assert Times((1.0, 2.0, 9.0), (4.0, 5.0, 6.0)).ratio == 2.5
 
 
-@pytest.mark.parametrize("what", ["train", "answer"])
-def test_a_row_has_the_fixed_fields(what: str, tmp_path: Path) -> None:
-    kept = tmp_path / "rows.jsonl"
-    options = ["--seconds", "0", "--hidden", "4", "--embedding", "4", "--device", "cpu", "--append", str(kept)]
-    done = CliRunner().invoke(app, ["benchmark", what, "--json", *options], catch_exceptions=False)
+@pytest.mark.parametrize("benchmark", ["train", "answer"])
+def test_a_row_has_the_fixed_fields(benchmark: str, tmp_path: Path) -> None:
+    appended = tmp_path / "rows.jsonl"
+    options = ["--seconds", "0", "--hidden", "4", "--embedding", "4", "--device", "cpu", "--append", str(appended)]
+    done = CliRunner().invoke(app, ["benchmark", benchmark, "--json", *options], catch_exceptions=False)
     assert done.exit_code == 0
     row = json.loads(done.stdout)
-    assert row["benchmark"] == what
+    assert row["benchmark"] == benchmark
     assert row["device"] == describe_device(CPU)
     assert row["commit"] == describe_commit()
     assert row["ratio"] > 0
-    assert [json.loads(line) for line in kept.read_text().splitlines()] == [row]
+    assert [json.loads(line) for line in appended.read_text().splitlines()] == [row]
 
 
 def rows() -> list[dict[str, object]]:

@@ -8,9 +8,9 @@ from asreader.inference.reader import Reader
 
 
 def test_an_even_blend_of_january_and_march_is_february() -> None:
-    shares = blend_months({"January": 0.5, "March": 0.5})
-    assert max(shares, key=shares.__getitem__) == "February"
-    assert sum(shares.values()) == pytest.approx(1)
+    probabilities = blend_months({"January": 0.5, "March": 0.5})
+    assert max(probabilities, key=probabilities.__getitem__) == "February"
+    assert sum(probabilities.values()) == pytest.approx(1)
 
 
 def test_the_pointer_sum_answers_january_or_march(capsys: pytest.CaptureFixture[str]) -> None:
