@@ -147,8 +147,13 @@ def test_prepare_makes_a_store_a_split(cbt: Path, tmp_path: Path, run: Path) -> 
 def test_evaluate_has_the_fixed_fields_and_writes_predictions(run: Path, cbt: Path, tmp_path: Path) -> None:
     found = json.loads(run_good("evaluate", run, cbt, "--predictions", tmp_path / "p.jsonl", "--json"))
     assert set(found) == {
-        "questions", "accuracy", "accuracy_at", "interval", "answer_not_in_document", "unknown_words",
-    }  # fmt: skip
+        "questions",
+        "accuracy",
+        "accuracy_at",
+        "interval",
+        "answer_not_in_document",
+        "unknown_words",
+    }
     assert set(found["accuracy_at"]) == {"1", "2", "5"}
     assert [p.candidates for p in predictions.read(tmp_path / "p.jsonl")] == [
         ("Ana", "Bo", "mill", "pear"),

@@ -27,9 +27,20 @@ def test_rows_of_a_journal_are_read_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "{", "[]", "3", "null", '{"kind": "train"}', '{"step": 1, "kind": "test"}', '{"step": "x", "kind": "train"}',
-     '{"step": 1, "kind": "valid", "accuracy": []}', '{"step": 1e999, "kind": "train"}', "[" * 9999],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        '{"kind": "train"}',
+        '{"step": 1, "kind": "test"}',
+        '{"step": "x", "kind": "train"}',
+        '{"step": 1, "kind": "valid", "accuracy": []}',
+        '{"step": 1e999, "kind": "train"}',
+        "[" * 9999,
+    ],
+)
 def test_lines_that_are_not_rows_are_skipped(line: str, tmp_path: Path) -> None:
     assert parse_row(line) is None
     path = tmp_path / "metrics.jsonl"

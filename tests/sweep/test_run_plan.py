@@ -14,8 +14,13 @@ from asreader.settings import DataSettings, TrainSettings
 from asreader.sweep.run_plan import CONTENT_SETTINGS, NEUTRAL_SETTINGS, PlannedRun, RunPlanner
 
 OTHER = {int: 3, float: 0.25, bool: True}
-WORDS = {"vocabulary": "train+evaluation", "question_at": "before", "metric": "loss", "precision": "float32",
-         "decay": "linear"}  # fmt: skip
+WORDS = {
+    "vocabulary": "train+evaluation",
+    "question_at": "before",
+    "metric": "loss",
+    "precision": "float32",
+    "decay": "linear",
+}
 
 
 def plan_runs(config: Path, out: Path, *overrides: str, seeds: int = 1) -> list[PlannedRun]:

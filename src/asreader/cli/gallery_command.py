@@ -38,11 +38,11 @@ def gallery(
     from asreader.pages import gallery as galleries
 
     low, high = _parse_confidence_range(confidence)
-    wish = cases.Wish(show, word, answer, low, high, sort, top)
+    question_filter = cases.Wish(show, word, answer, low, high, sort, top)
     reader = Reader.load(run, device)
     questions = cases.questions(data, split=split, format=format, skip_bad=skip_bad)
     title = f"{'The bundled reader' if run == 'bundled' else run} on {data}"
-    count = galleries.write(out, reader, title, galleries.cases(reader, questions, predictions), wish)
+    count = galleries.write(out, reader, title, galleries.cases(reader, questions, predictions), question_filter)
     print(f"{count} questions -> {out}")
 
 
