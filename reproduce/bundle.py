@@ -117,7 +117,7 @@ class BundleBuild:
         books = sorted(name for pattern in ("cbt_train*", "extra*") for name in self.list_books(pattern))
         (PRETRAINED / "books.txt").write_text("".join(f"{format_title(name)}\n" for name in books), encoding="utf-8")
         rows = map(json.loads, best.metrics.read_text(encoding="utf-8").splitlines())
-        store, options = load_store(self.train, split="train"), best.config().train
+        store, options = load_store(self.train, split="train"), best.load_config().train
         about = ABOUT.format(
             questions=len(store),
             steps=-(-int(store.answerable.sum()) // options.batch) * options.epochs,
@@ -125,7 +125,7 @@ class BundleBuild:
             stories=STORIES,
             step=max(rows, key=lambda row: row.get("accuracy", 0))["step"],
             readers=len(list(self.runs.glob("seed-*"))),
-            words=len(best.vocabulary().words),
+            words=len(best.load_vocabulary().words),
         )
         checks = {
             "the official NE validation file of the Children's Book Test": (self.valid, False),
@@ -136,7 +136,7 @@ class BundleBuild:
                 True,
             ),
             "sixty questions on eight new stories, made to need inference (`asreader/cloze/stories`)": (
-                demo.WRITTEN,
+                demo.PROSE_QUESTIONS,
                 False,
             ),
         }
@@ -158,20 +158,20 @@ def export_run(run: Run) -> Run:
     """Copy settings, vocabulary and float16 weights of a run into the package."""
     PRETRAINED.mkdir(exist_ok=True)
     bundled = Run(PRETRAINED)
-    settings = run.config()
+    settings = run.load_config()
     data = replace(settings.data, train=Path(settings.data.train).name, valid=Path(settings.data.valid).name)
     bundled.save_config(replace(settings, data=data))
-    run.vocabulary().save(PRETRAINED / "vocabulary.txt")
+    run.load_vocabulary().save(PRETRAINED / "vocabulary.txt")
     (PRETRAINED / "environment.json").write_bytes((run.folder / "environment.json").read_bytes())
     settings_hash = sha256((PRETRAINED / "config.toml").read_bytes()).hexdigest()
-    half = {name: weight.to(torch.float16) for name, weight in run.weights().items()}
+    half = {name: weight.to(torch.float16) for name, weight in run.load_weights().items()}
     bundled.save_weights(half, {"config_sha256": settings_hash})
     return bundled
 
 
 def format_card(calibrated: Calibrated, about: str, checks: dict[str, tuple[Path, bool]]) -> str:
     """The card: description, accuracies, calibration."""
-    settings, megabytes = Run(PRETRAINED).config(), (PRETRAINED / "weights.safetensors").stat().st_size / 1e6
+    settings, megabytes = Run(PRETRAINED).load_config(), (PRETRAINED / "weights.safetensors").stat().st_size / 1e6
     sizes = ", ".join(f"{key} {value}" for key, value in settings.reader_options.items())
     lines = [f"# The bundled reader\n\nAn Attention Sum Reader ({sizes}), {megabytes:.1f} MB of weights.\n", about]
     heads = ("on", "questions", "accuracy", "95% interval", "calibration error", "unknown words")

@@ -19,8 +19,7 @@ LEVELS = (
     ("errors", "__init__"),
     ("plugins", "settings", "system", "executors"),
     ("data",),
-    ("cloze", "batches"),
-    ("kernels",),
+    ("cloze", "batches", "ops"),
     ("runs", "evaluation"),
     ("readers", "baselines"),
     ("inference", "attention"),
@@ -41,6 +40,23 @@ HOMES = {
     "pyarrow": ["data/formats/huggingface_cbt.py"],
     "safetensors": ["runs/folder.py"],
     "tomllib": ["settings.py"],
+}
+
+
+RUN_FILES = {
+    "config.toml",
+    "weights.safetensors",
+    "state.safetensors",
+    "metrics.jsonl",
+    "vocabulary.txt",
+    "card.md",
+    "calibration.json",
+    "environment.json",
+}
+# Modules that still spell file names of a run. Temporary: their owners use asreader.runs instead and remove the line.
+SPELLS_RUN_FILES = {
+    "pages/records.py",
+    "pages/report.py",
 }
 
 
@@ -88,9 +104,26 @@ def test_a_third_party_has_one_home(library: str) -> None:
     assert homes == set(HOMES[library])
 
 
+def spelled_paths(path: Path) -> set[str]:
+    """Last path components of the string literals of a module; docstrings and sentences do not match a file name."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {
+        node.value.rpartition("/")[2]
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def test_only_runs_spells_the_file_names_of_a_run() -> None:
+    elsewhere = [path for path in MODULES if top(path) != "runs"]
+    offenders = {str(path.relative_to(SOURCE)) for path in elsewhere if RUN_FILES & spelled_paths(path)}
+    assert offenders == SPELLS_RUN_FILES
+
+
 def test_what_runs_without_torch_imports_no_torch() -> None:
     code = (
-        "import sys, asreader.cli, asreader.data.dataset, asreader.baselines, asreader.cli.tables;"
+        "import sys, asreader.cli, asreader.data.loading, asreader.baselines, asreader.cli.tables;"
+        "import asreader.runs.seed_groups;"
         "sys.exit('torch' in sys.modules or 'nltk' in sys.modules or 'pyarrow' in sys.modules"
         " or 'matplotlib' in sys.modules)"
     )

@@ -1,4 +1,4 @@
-"""The benchmark compares like with like, says where it was taken, and the documents show the rows that were kept."""
+"""Benchmarks compare equal computations and record the machine; the documents show the recorded rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,14 +16,20 @@ from typer.testing import CliRunner
 
 from asreader import readers
 from asreader.batches.host import Batcher
-from asreader.benchmark.material import ALONE_WORDS, CANDIDATES, QUESTION_WORDS, Material, material
-from asreader.benchmark.timing import Times, Way, alternate, device_name
-from asreader.benchmark.yardstick import PlainData, PlainTraining, Yardstick, answers
+from asreader.benchmark.plain_reader import PlainDataset, PlainReader, PlainTraining, answer_all
+from asreader.benchmark.synthetic_data import (
+    CANDIDATE_COUNT,
+    QUESTION_WORDS,
+    SINGLE_DOCUMENT_WORDS,
+    SyntheticData,
+    make_synthetic_data,
+)
+from asreader.benchmark.timing import Contender, Times, describe_device, time_alternately
 from asreader.cli import app
 from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.inference.reader import Reader
-from asreader.runs.folder import commit
+from asreader.runs.folder import describe_commit
 from asreader.settings import load_settings
 from asreader.training import loop
 
@@ -34,22 +39,22 @@ PARTS = {"embed": "embed", "document_encoder.layers.0": "document", "question_en
 
 
 @pytest.fixture(scope="module")
-def made() -> Material:
-    return material(12, seed=3, words=400)
+def data() -> SyntheticData:
+    return make_synthetic_data(12, seed=3, words=400)
 
 
-def pair(made: Material) -> tuple[torch.nn.Module, Yardstick]:
-    """Our reader and the yardstick with the same weights, large enough to tell words apart."""
+def build_pair(data: SyntheticData) -> tuple[torch.nn.Module, PlainReader]:
+    """Our reader and the plain one with the same weights, large enough to make words differ."""
     torch.manual_seed(2)
-    ours = readers.build("attention_sum", made.vocabulary.size, {"embedding": 7, "hidden": 6})
+    ours = readers.build("attention_sum", data.vocabulary.size, {"embedding": 7, "hidden": 6})
     for parameter in ours.parameters():
         torch.nn.init.uniform_(parameter, -0.6, 0.6)
-    plain = Yardstick(made.vocabulary.size, 7, 6)
-    plain.load_state_dict(_renamed(ours.state_dict()))
+    plain = PlainReader(data.vocabulary.size, 7, 6)
+    plain.load_state_dict(_rename_weights(ours.state_dict()))
     return ours, plain
 
 
-def _renamed(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _rename_weights(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {
         f"{PARTS[prefix]}.{name.removeprefix(prefix + '.')}": tensor
         for name, tensor in named.items()
@@ -58,70 +63,70 @@ def _renamed(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     }
 
 
-def test_probabilities_and_gradients_are_the_yardsticks(made: Material) -> None:
-    ours, plain = pair(made)
-    numbers = np.arange(len(made.store))
-    batch = Batcher(made.store, made.vocabulary).batch(numbers)
+def test_probabilities_and_gradients_equal_those_of_the_plain_reader(data: SyntheticData) -> None:
+    ours, plain = build_pair(data)
+    numbers = np.arange(len(data.store))
+    batch = Batcher(data.store, data.vocabulary).batch(numbers)
     reading = ours.answer(ours.read(batch.document), batch)  # type: ignore[operator]
-    plain_batch = PlainData(made.store, made.vocabulary, CPU).batch(numbers)
-    support = plain(plain_batch)
-    torch.testing.assert_close(reading.log_probabilities, support, rtol=1e-5, atol=1e-5)
+    plain_batch = PlainDataset(data.store, data.vocabulary, CPU).make_batch(numbers)
+    log_probabilities = plain(plain_batch)
+    torch.testing.assert_close(reading.log_probabilities, log_probabilities, rtol=1e-5, atol=1e-5)
     assert torch.equal(batch.answers, plain_batch.answers)
     reading.losses(batch.answers).mean().backward()
-    torch.nn.functional.nll_loss(support, plain_batch.answers).backward()
-    gradients = _renamed({name: parameter.grad for name, parameter in ours.named_parameters()})  # type: ignore[misc]
+    torch.nn.functional.nll_loss(log_probabilities, plain_batch.answers).backward()
+    gradients = _rename_weights({name: parameter.grad for name, parameter in ours.named_parameters()})  # type: ignore[misc]
     for name, parameter in plain.named_parameters():
         assert parameter.grad is not None
         assert parameter.grad.abs().max() > 0
         torch.testing.assert_close(gradients[name], parameter.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_both_give_the_same_answers(made: Material) -> None:
-    ours, plain = pair(made)
-    predictions = Reader(ours.eval(), made.vocabulary).evaluate(made.store).predictions
-    found = answers(plain.eval(), PlainData(made.store, made.vocabulary, CPU), 5)
-    assert [prediction.best for prediction in predictions] == found
+def test_both_readers_give_the_same_answers(data: SyntheticData) -> None:
+    ours, plain = build_pair(data)
+    predictions = Reader(ours.eval(), data.vocabulary).evaluate(data.store).predictions
+    answers = answer_all(plain.eval(), PlainDataset(data.store, data.vocabulary, CPU), 5)
+    assert [prediction.best for prediction in predictions] == answers
 
 
-def test_the_yardstick_learns(made: Material) -> None:
-    training = PlainTraining(pair(made)[1], PlainData(made.store, made.vocabulary, CPU), torch.float32)
-    losses = [float(training.step(range(12))) for _ in range(8)]
+def test_the_plain_reader_learns(data: SyntheticData) -> None:
+    training = PlainTraining(build_pair(data)[1], PlainDataset(data.store, data.vocabulary, CPU), torch.float32)
+    losses = [float(training.take_step(range(12))) for _ in range(8)]
     assert losses[-1] < losses[0]
 
 
-def test_the_material_has_the_shape_of_the_childrens_book_test() -> None:
-    made = material(200)
-    assert abs(made.store.lengths.mean() - 433) < 30
-    assert abs(np.mean([len(made.store.questions[n]) for n in range(200)]) - 28) < 4
-    assert made.store.answerable.all()
-    assert (made.vocabulary.rows(made.store.lexicon) > 0).all()
-    assert len(made.alone.words) == ALONE_WORDS
-    assert (len(made.alone.question), len(made.alone.candidates)) == (QUESTION_WORDS, CANDIDATES)
-    distinct = len({word for number in range(64) for word in made.store.decode_example(number).words})
-    assert distinct / made.store.lengths[:64].sum() > 0.106  # the share in batches of 64 of the official questions
+def test_synthetic_data_has_the_shape_of_the_childrens_book_test() -> None:
+    data = make_synthetic_data(200)
+    assert abs(data.store.lengths.mean() - 433) < 30
+    assert abs(np.mean([len(data.store.questions[n]) for n in range(200)]) - 28) < 4
+    assert data.store.answerable.all()
+    assert (data.vocabulary.rows(data.store.lexicon) > 0).all()
+    assert len(data.single_example.words) == SINGLE_DOCUMENT_WORDS
+    assert (len(data.single_example.question), len(data.single_example.candidates)) == (QUESTION_WORDS, CANDIDATE_COUNT)
+    distinct = len({word for number in range(64) for word in data.store.example(number).words})
+    assert distinct / data.store.lengths[:64].sum() > 0.106  # the fraction in batches of 64 official questions
 
 
-def test_rounds_alternate_and_the_ratio_is_that_of_medians() -> None:
+def test_rounds_alternate_and_the_ratio_is_of_medians() -> None:
     calls: list[str] = []
-    ours, plain = Way(lambda: calls.append("ours"), 1), Way(lambda: calls.append("plain"), 1)
-    times = alternate(ours, plain, CPU, seconds=10.0, most=3)
+    ours, plain = Contender(lambda: calls.append("ours"), 1), Contender(lambda: calls.append("plain"), 1)
+    times = time_alternately(ours, plain, CPU, seconds=10.0, max_rounds=3)
     assert calls == ["ours", "plain"] * 3
-    assert len(times.ours) == len(times.yardstick) == 3
+    assert len(times.ours) == len(times.plain) == 3
     assert Times((1.0, 2.0, 9.0), (4.0, 5.0, 6.0)).ratio == 2.5
 
 
-@pytest.mark.parametrize("what", ["train", "answer"])
-def test_a_row_has_the_fixed_fields(what: str, tmp_path: Path) -> None:
-    kept = tmp_path / "rows.jsonl"
-    options = ["--seconds", "0", "--hidden", "4", "--embedding", "4", "--device", "cpu", "--append", str(kept)]
-    done = CliRunner().invoke(app, ["benchmark", what, "--json", *options], catch_exceptions=False)
+@pytest.mark.parametrize("benchmark", ["train", "answer"])
+def test_a_row_has_the_fixed_fields(benchmark: str, tmp_path: Path) -> None:
+    appended = tmp_path / "rows.jsonl"
+    options = ["--seconds", "0", "--hidden", "4", "--embedding", "4", "--device", "cpu", "--append", str(appended)]
+    done = CliRunner().invoke(app, ["benchmark", benchmark, "--json", *options], catch_exceptions=False)
     assert done.exit_code == 0
     row = json.loads(done.stdout)
-    assert row["benchmark"] == what
-    assert row["device"] == device_name(CPU)
-    assert row["commit"] == commit()
+    assert row["benchmark"] == benchmark
+    assert row["device"] == describe_device(CPU)
+    assert row["commit"] == describe_commit()
     assert row["ratio"] > 0
-    assert [json.loads(line) for line in kept.read_text().splitlines()] == [row]
+    assert [json.loads(line) for line in appended.read_text().splitlines()] == [row]
 
 
 def rows() -> list[dict[str, object]]:
@@ -216,62 +221,46 @@ def test_a_nudge_changes_first_weights_in_the_last_bits(monkeypatch: pytest.Monk
     assert torch.allclose(plain, nudged, rtol=1e-6, atol=0.0)
 
 
-def read_document(name: str) -> str:
-    """A document of docs/ with its line breaks as spaces."""
-    return " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
-
-
-def gpu_rows(benchmark: str) -> list[dict[str, Any]]:
-    lines = (ROOT / "benchmarks" / "results" / "together.jsonl").read_text(encoding="utf-8").splitlines()
-    return [row for row in map(json.loads, lines) if row["benchmark"] == benchmark]
-
-
-def test_the_gpu_tables_are_the_recorded_ones() -> None:
-    text = read_document("performance.md")
-    newest = {(row["shape"], row["readers"]): row for row in gpu_rows("together")}
+def test_the_gpu_table_is_the_recorded_one() -> None:
+    rows = [json.loads(line) for line in (ROOT / "benchmarks" / "results" / "together.jsonl").read_text().splitlines()]
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    newest = {(row["shape"], row["readers"]): row for row in rows if row["benchmark"] == "together"}
     for row in newest.values():
         figures = f"{row['ms_per_step']:.2f} | {row['seconds_per_reader_and_epoch']:.2f}"
         assert f"| {figures} | {row['peak_GB']:.2f} GB | {row['reserved_GB']:.2f} GB | {row['commit']} |" in text
-    for row in gpu_rows("answering")[-2:]:
-        figures = f"{row['questions_per_second']:,} | {row['in_batches_of_2048']:,} | {row['commit']}"
-        assert f" | {figures} |" in text
-    (plain,) = gpu_rows("plain-epoch")
-    for document in (text, read_document("notebook/gpu.md")):
-        assert f"{plain['ms_per_step']} ms per step" in document
-        for count, words in ((1, "One reader is {:.0f} times as fast"), (16, "sixteen together are {:.0f} times")):
-            factor = plain["ms_per_step"] / newest["ne", count]["ms_per_step"] * count
-            assert words.format(factor) in document
-
-
-def test_the_accuracies_of_gpu_training_are_the_recorded_ones() -> None:
-    text = read_document("notebook/gpu.md")
-    trained, whole = gpu_rows("accuracy")[-1], gpu_rows("accuracy-one-epoch")[-1]
-    after_two = [accuracies[-1] for accuracies in trained["accuracies"]]
-    for row, epochs, accuracies in ((whole, 1, whole["accuracies"]), (trained, 2, after_two)):
-        figures = f"{statistics.mean(accuracies):.4f} | {statistics.stdev(accuracies):.4f}"
-        assert f"| {row['commit']} | {epochs} | {figures} |" in text
-    assert f"took {trained['seconds']} s" in text
-    (together,) = gpu_rows("together-training")
-    assert f"took {together['seconds']} s" in text
-    for benchmark, name in (
+    (plain,) = (row for row in rows if row["benchmark"] == "plain-epoch")
+    *_, trained = (row for row in rows if row["benchmark"] == "accuracy")
+    *_, exact = (row for row in rows if row["benchmark"] == "float32")
+    *_, on_all, on_official = (row for row in rows if row["benchmark"] == "answering")
+    last = [after[-1] for after in trained["accuracies"]]
+    assert f"({trained['commit']}) by `configs/cbt-ne.toml` answer {statistics.mean(last):.4f} of" in text
+    assert f"standard deviation {statistics.stdev(last):.4f};" in text and f"took {trained['seconds']} s" in text
+    for kind, name in (
         ("accuracy-plain", "plain, seeds 1 to 4"),
-        ("accuracy-beside-plain", "trained together, seeds 1 to 8"),
+        ("accuracy-beside-plain", "side by side, seeds 1 to 8"),
     ):
-        row = gpu_rows(benchmark)[-1]
+        *_, row = (row for row in rows if row["benchmark"] == kind)
         columns = [*zip(*row["accuracies"], strict=True)]
         shown = [statistics.mean(column) for column in columns] + [statistics.stdev(columns[-1])]
-        assert f"| {name} | " + " | ".join(f"{accuracy:.4f}" for accuracy in shown) + " |" in text
+        assert f"| {name} | " + " | ".join(f"{share:.4f}" for share in shown) + " |" in text
         assert f"({row['commit']})" in text
-        assert f"{statistics.mean(columns[-1]):.4f}" in read_document("performance.md")
-
-
-def test_the_float32_differences_are_the_recorded_ones() -> None:
-    text = read_document("notebook/gpu.md")
-    exact = gpu_rows("float32")[-1]
+    *_, whole = (row for row in rows if row["benchmark"] == "accuracy-one-epoch")
+    mean, deviation = statistics.mean(whole["accuracies"]), statistics.stdev(whole["accuracies"])
+    assert (
+        f"({whole['commit']}) eight readers answer {mean:.4f} after the whole epoch, deviation {deviation:.4f}" in text
+    )
     for key in ("greatest_differences", "nn_GRU_from_itself_nudged"):
-        shown = [np.format_float_positional(value, precision=2, fractional=False) for value in exact[key]]
-        assert f"| {' | '.join(shown)} |" in text
-    assert f"`benchmarks/checks.py`, {exact['commit']})" in text
+        shown = [np.format_float_positional(own, precision=2, fractional=False) for own in exact[key]]
+        assert f"{shown[0]}, {shown[1]} and {shown[2]}" in text
+    assert f"({exact['commit']}," in text
+    assert f"{on_all['questions_per_second']:,} questions a second" in text
+    assert f"{on_official['questions_per_second']:,} of the" in text
+    assert f"{plain['ms_per_step']} ms a step" in text
+    for count, words in ((1, "{:.0f} times as fast"), (16, "sixteen together {:.0f} times each")):
+        factor = plain["ms_per_step"] / newest["ne", count]["ms_per_step"] * count
+        assert words.format(factor) in text
+    (real,) = (row for row in rows if row["benchmark"] == "together-training")
+    assert f"took {real['seconds']} s" in text
 
 
 def test_a_timeline_tells_what_ran_when_and_when_nothing_did(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from asreader.cli.demo import MONTHS, blended, january_or_march
-from asreader.cli.tables import show
+from asreader.cli.demo import MONTHS, blend_months, compare_january_and_march
+from asreader.cli.tables import print_renderable
 from asreader.inference.reader import Reader
 
 
 def test_an_even_blend_of_january_and_march_is_february() -> None:
-    shares = blended({"January": 0.5, "March": 0.5})
-    assert max(shares, key=shares.__getitem__) == "February"
-    assert sum(shares.values()) == pytest.approx(1)
+    probabilities = blend_months({"January": 0.5, "March": 0.5})
+    assert max(probabilities, key=probabilities.__getitem__) == "February"
+    assert sum(probabilities.values()) == pytest.approx(1)
 
 
 def test_the_pointer_sum_answers_january_or_march(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,5 +22,5 @@ def test_the_pointer_sum_answers_january_or_march(capsys: pytest.CaptureFixture[
     )
     assert answer.answer in ("January", "March")
     assert {choice.word for choice in answer.candidates if choice.probability > 0} <= {"January", "March"}
-    show(january_or_march(reader))
+    print_renderable(compare_january_and_march(reader))
     assert "February" in capsys.readouterr().out

@@ -231,15 +231,15 @@ def test_names_come_from_the_data_and_stay_in_jsonl(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0.5", "a:b", "0.9:0.1", "-1:1", "0:nan"])
 def test_a_range_that_is_none_is_said(text: str, reader: Reader, tmp_path: Path) -> None:
-    from asreader.cli.report import gallery as command
+    from asreader.cli.gallery_command import gallery as command
 
     with pytest.raises(InputError, match="--confidence"):
         command("bundled", tmp_path, tmp_path / "g.html", confidence=text)
 
 
 def test_the_command_writes_what_was_asked_for(tmp_path: Path, parsed: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    from asreader.cli.report import Show as Shown
-    from asreader.cli.report import gallery as command
+    from asreader.cli.gallery_command import Show as Shown
+    from asreader.cli.gallery_command import gallery as command
 
     (tmp_path / "q.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(40, 6))))
     command(

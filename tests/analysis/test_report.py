@@ -53,7 +53,7 @@ def trained(folder: Path, data: Path, asked: list[Example] = EXAMPLES, seed: int
         TrainSettings(seed=seed, epochs=2),
     )
     run = Run(folder)
-    run.begin(settings, words)
+    run.create(settings, words)
     torch.manual_seed(seed)
     network = readers.build("attention_sum", words.size, options)
     for parameter in network.parameters():
@@ -174,7 +174,7 @@ def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, parsed: Any
     data = folder / "valid<b>\u202e.jsonl"
     data.write_text("".join(map(jsonl.format_example, asked)))
     run = trained(folder / "<script>run", data, asked)
-    settings = run.config()
+    settings = run.load_config()
     run.save_config(replace(settings, train=replace(settings.train, teacher=f"</pre>{HOSTILE * 9}")))
     run.environment.write_text(json.dumps({HOSTILE: '<img src="http://x.example/">', "commit": "<b>\u202e"}))
     html = report.report(run.folder, tmp_path / "r.html")
@@ -198,7 +198,7 @@ def test_a_setting_of_any_name_is_text(tmp_path: Path, parsed: Any) -> None:
     page = parsed(report.report(run.folder, tmp_path / "r.html"))
     page.check()
     assert f"reader.</code>{HOSTILE}" in page.text and "has no setting" in page.text
-    assert parse_settings(records.commands(records.read(run.folder))[0]).reader == run.config().reader
+    assert parse_settings(records.commands(records.read(run.folder))[0]).reader == run.load_config().reader
 
 
 def test_a_browser_shows_it_without_a_complaint_or_a_request(

@@ -225,12 +225,12 @@ def test_latex_is_that_of_booktabs_with_a_rule_between_parts(invented: Path) -> 
 
 def test_names_cannot_break_out_of_a_table() -> None:
     row = ResultRow(r"a_b & 50% of $x$ #1 {\x} ~^ |*<i>", 0.5)
-    latex = str(tables.results([row], "latex"))
+    latex = str(tables.format_results([row], "latex"))
     assert (
         r"a\_b \& 50\% of \$x\$ \#1 \{\textbackslash{}x\} \textasciitilde{}\textasciicircum{} |*<i> & 50.0 \\" in latex
     )
-    assert r"| a\_b & 50% of $x$ #1 {\\x} ~^ \|\*\<i\> | 50.0 |" in str(tables.results([row], "markdown"))
-    assert "| a b | 50.0 |" in str(tables.results([ResultRow("a\nb", 0.5)], "markdown"))
+    assert r"| a\_b & 50% of $x$ #1 {\\x} ~^ \|\*\<i\> | 50.0 |" in str(tables.format_results([row], "markdown"))
+    assert "| a b | 50.0 |" in str(tables.format_results([ResultRow("a\nb", 0.5)], "markdown"))
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -78,5 +78,5 @@ def test_where_nothing_is_good_enough_nothing_is_sure(run: Path, tmp_path: Path)
 def test_a_damaged_file_is_named(run: Path, text: str) -> None:
     (run / "calibration.json").write_text(text)
     with pytest.raises(InputError, match=r"calibration\.json: damaged"):
-        Run(run).calibration()
+        Run(run).load_calibration()
     assert Reader.load(BUNDLED, "cpu").calibration.temperature > 0

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-triton = pytest.importorskip("triton")
-import triton.language as tl  # noqa: E402
-from triton.runtime import interpreter  # noqa: E402
+pytest.importorskip("triton")
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
 
-from asreader.ops.gru import triton  # noqa: E402
+from asreader.ops.gru import triton as gru_kernel
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -33,8 +34,8 @@ def rounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def _both(numbers, sigmoids, tanhs, N: tl.constexpr):  # type: ignore[no-untyped-def]
     place = tl.arange(0, N)
     x = tl.load(numbers + place)
-    tl.store(sigmoids + place, triton._sigmoid(x))
-    tl.store(tanhs + place, triton._tanh(x))
+    tl.store(sigmoids + place, gru_kernel._sigmoid(x))
+    tl.store(tanhs + place, gru_kernel._tanh(x))
 
 
 def made(numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

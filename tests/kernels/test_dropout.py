@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from asreader.kernels.dropout import dropped
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")

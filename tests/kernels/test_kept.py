@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor, nn
-
 from asreader.kernels.kept import Kept
+from torch import Tensor, nn
 
 
 class Counted:

@@ -3,11 +3,11 @@ from __future__ import annotations
 import math
 
 import torch
+from asreader.kernels.pointer_sum import pointer_sum
 from hypothesis import given
 from hypothesis import strategies as st
 
 from asreader.batches.host import Mentions
-from asreader.kernels.pointer_sum import pointer_sum
 
 
 @st.composite

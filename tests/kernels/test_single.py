@@ -4,9 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from torch import Tensor, nn
-
 from asreader.kernels.single import STEPS, Ordered, last, ordered, whole
+from torch import Tensor, nn
 
 LENGTHS = (3, STEPS, STEPS + 1, 1, 3 * STEPS, 5)
 

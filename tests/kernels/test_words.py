@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from asreader.kernels.words import NOTHING, Places, distinct, distinct_plainly, summed_plainly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-
-from asreader.kernels.words import NOTHING, Places, distinct, distinct_plainly, summed_plainly
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 

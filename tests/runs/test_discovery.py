@@ -52,5 +52,5 @@ def test_prediction_files_are_those_of_the_run(runs: Path) -> None:
 
 
 def test_the_vocabulary_is_that_of_the_run(runs: Path) -> None:
-    assert load_vocabulary(runs / "a") == Run(runs / "a").vocabulary()
+    assert load_vocabulary(runs / "a") == Run(runs / "a").load_vocabulary()
     assert load_vocabulary(runs) is None

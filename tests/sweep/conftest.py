@@ -1,4 +1,4 @@
-"""A small experiment on made stories, and sweeps of it without other processes."""
+"""A small experiment on generated stories, and sweeps of it in this process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from asreader.cloze.stories.generator import generate_stories
 from asreader.data.formats import jsonl
 from asreader.executors import Outcome, ResourceRequest, attempt_item
 from asreader.sweep import search_space
-from asreader.sweep.driver import Job, Order, sweep
-from asreader.sweep.summary import Report
+from asreader.sweep.driver import ExecutionOptions, SweepSpec, run_sweep
+from asreader.sweep.summary import SweepReport
 
 SETTINGS = """
 [data]
@@ -33,8 +33,8 @@ tensorboard = false
 """
 
 
-def experiment(folder: Path, count: int) -> Path:
-    """Data and settings; returns the settings' file."""
+def write_experiment(folder: Path, count: int) -> Path:
+    """Write data and settings; returns the settings file."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, number, seed in (("train", count, 1), ("valid", 40, 2)):
         (folder / f"{name}.jsonl").write_text("".join(map(jsonl.format_example, generate_stories(number, seed))))
@@ -44,37 +44,37 @@ def experiment(folder: Path, count: int) -> Path:
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return experiment(tmp_path_factory.mktemp("small"), 60)
+    return write_experiment(tmp_path_factory.mktemp("small"), 60)
 
 
-def here(
+def run_here(
     executor: str,
     function: Callable[[Any], Any],
     items: Iterable[Any],
     workers: int = 0,
     *,
-    resources: ResourceRequest,
-    should_stop: Callable[[], bool],
+    share: ResourceRequest,
+    stopping: Callable[[], bool],
 ) -> Iterator[Outcome[Any, Any]]:
-    """An executor that needs no time to start."""
+    """An executor that runs in this process."""
     for item in items:
         yield attempt_item(function, item)
-        if should_stop():
+        if stopping():
             raise KeyboardInterrupt
 
 
-Sweeper = Callable[..., Report]
+SweepFunction = Callable[..., SweepReport]
 
 
 @pytest.fixture
-def swept(monkeypatch: pytest.MonkeyPatch, small: Path) -> Sweeper:
+def sweep_small(monkeypatch: pytest.MonkeyPatch, small: Path) -> SweepFunction:
     """A sweep over the small experiment, in this process."""
-    monkeypatch.setattr(executors, "run_each", here)
+    monkeypatch.setattr(executors, "run_each", run_here)
 
     def run(
-        out: Path, *axes: str, resume: bool = False, config: Path = small, gpus: float = 0.0, **wishes: Any
-    ) -> Report:
-        order = Order(config, axes=tuple(map(search_space.axis, axes)), **wishes)
-        return sweep(order, Job(out, gpus=gpus), resume=resume)
+        out: Path, *axes: str, resume: bool = False, config: Path = small, gpus: float = 0.0, **spec_options: Any
+    ) -> SweepReport:
+        spec = SweepSpec(config, axes=tuple(map(search_space.parse_axis, axes)), **spec_options)
+        return run_sweep(spec, ExecutionOptions(out, gpus=gpus), resume=resume)
 
     return run

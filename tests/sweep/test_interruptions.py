@@ -1,4 +1,4 @@
-"""Sweeps in processes of their own, killed without mercy: they go on, and end with the same runs, byte for byte."""
+"""Sweeps in separate processes that are killed: resumed, they end with the same runs, byte for byte."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from asreader.sweep.status import FINISHED
-from tests.sweep.conftest import Sweeper, experiment
+from asreader.sweep.status import FINISHED_FILE
+from tests.sweep.conftest import SweepFunction, write_experiment
 
-KEPT = ("weights.safetensors", "state.safetensors", "vocabulary.txt", "predictions/valid.jsonl", "card.md")
-PATIENCE_SECONDS = 240.0
+COMPARED_FILES = ("weights.safetensors", "state.safetensors", "vocabulary.txt", "predictions/valid.jsonl", "card.md")
+TIMEOUT_SECONDS = 240.0
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """A sweep as a user starts it."""
+class SweepCommand:
+    """The sweep command with its options."""
 
     config: Path
     out: Path
@@ -35,7 +35,7 @@ class Sweep:
         words = [sys.executable, "-m", "asreader", "sweep", str(self.config), "--out", str(self.out)]
         return [*words, *self.options, *more]
 
-    def begin(self, *more: str) -> subprocess.Popen[str]:
+    def start(self, *more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(self.command(*more), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def finish(self, *more: str, limit: int | None = None) -> subprocess.CompletedProcess[str]:
@@ -46,17 +46,17 @@ class Sweep:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
         return subprocess.run(
-            self.command("--json", *more), capture_output=True, text=True, timeout=PATIENCE_SECONDS, preexec_fn=limited
+            self.command("--json", *more), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, preexec_fn=limited
         )
 
-    def contents(self) -> dict[str, list[bytes]]:
+    def read_contents(self) -> dict[str, list[bytes]]:
         return {
-            path.parent.name: [(path.parent / name).read_bytes() for name in KEPT]
-            for path in sorted(self.out.glob(f"*/{FINISHED}"))
+            path.parent.name: [(path.parent / name).read_bytes() for name in COMPARED_FILES]
+            for path in sorted(self.out.glob(f"*/{FINISHED_FILE}"))
         }
 
-    def states(self) -> dict[Path, int]:
-        """When each run was last saved."""
+    def read_state_times(self) -> dict[Path, int]:
+        """When each run last wrote its state, in nanoseconds."""
         found = {}
         for path in self.out.glob("*/state.safetensors"):
             try:
@@ -66,8 +66,8 @@ class Sweep:
         return found
 
 
-def descendants(process: int) -> dict[int, str]:
-    """All processes that come from this one, and their command lines."""
+def find_descendants(process: int) -> dict[int, str]:
+    """Process id -> command line of all descendants of a process."""
     listed = subprocess.run(["ps", "-ewwo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in listed.splitlines()]
     found: dict[int, str] = {}
@@ -79,67 +79,69 @@ def descendants(process: int) -> dict[int, str]:
     return found
 
 
-def workers(driver: int) -> list[int]:
-    """Processes that train, or are about to."""
+def find_workers(driver: int) -> list[int]:
+    """Worker processes of a sweep."""
     return [
         process
-        for process, command in descendants(driver).items()
+        for process, command in find_descendants(driver).items()
         if "spawn_main" in command or command.startswith("ray::work")
     ]
 
 
-def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not what():
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + TIMEOUT_SECONDS
+    while not condition():
         assert process.poll() is None, process.stderr and process.stderr.read()
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
-def saved_again(sweep: Sweep, process: subprocess.Popen[str], dice: random.Random) -> None:
-    """Wait until some run has been saved, and a while longer."""
-    wait_for(lambda: bool(workers(process.pid)), process)  # those of a sweep that was killed may have just died
-    before = sweep.states()
-    wait_for(lambda: sweep.states() != before, process)
+def wait_for_checkpoint(sweep: SweepCommand, process: subprocess.Popen[str], dice: random.Random) -> None:
+    """Wait until some run has written its state, and up to half a second longer."""
+    wait_until(lambda: bool(find_workers(process.pid)), process)  # workers of a killed sweep may only just have died
+    before = sweep.read_state_times()
+    wait_until(lambda: sweep.read_state_times() != before, process)
     time.sleep(dice.random() / 2)
 
 
-def killed_twice(sweep: Sweep, dice: random.Random, *more: str) -> None:
-    """Kill a worker somewhere in a sweep, and later the sweep itself."""
-    with sweep.begin(*more) as process:
+def kill_twice(sweep: SweepCommand, dice: random.Random, *more: str) -> None:
+    """Start a sweep, kill one of its workers, and later the sweep itself."""
+    with sweep.start(*more) as process:
         try:
-            saved_again(sweep, process, dice)
-            os.kill(dice.choice(workers(process.pid)), signal.SIGKILL)
-            saved_again(sweep, process, dice)
+            wait_for_checkpoint(sweep, process, dice)
+            os.kill(dice.choice(find_workers(process.pid)), signal.SIGKILL)
+            wait_for_checkpoint(sweep, process, dice)
         finally:
             process.kill()
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs that take a second or two, and save at every step."""
-    path = experiment(tmp_path_factory.mktemp("longer"), 320)
+    """Runs that take one or two seconds and write a checkpoint at every step."""
+    path = write_experiment(tmp_path_factory.mktemp("longer"), 320)
     path.write_text(path.read_text().replace("[train]", "[train]\ncheckpoint_seconds = 0.0"))
     return path
 
 
-def test_killed_or_stopped_and_resumed_equals_uninterrupted(config: Path, swept: Sweeper, tmp_path: Path) -> None:
-    """The worker dies, the sweep dies, Ctrl-C: three ways to end, one after the other."""
-    whole = swept(tmp_path / "whole", "reader.hidden=6,8", seeds=2, config=config)
-    sweep = Sweep(config, tmp_path / "out", ("--grid", "reader.hidden=6,8", "--seeds", "2", "--workers", "2"))
+def test_a_killed_and_resumed_sweep_equals_an_uninterrupted_one(
+    config: Path, sweep_small: SweepFunction, tmp_path: Path
+) -> None:
+    """A worker is killed, the sweep is killed, Ctrl-C, in this order."""
+    whole = sweep_small(tmp_path / "whole", "reader.hidden=6,8", seeds=2, config=config)
+    sweep = SweepCommand(config, tmp_path / "out", ("--grid", "reader.hidden=6,8", "--seeds", "2", "--workers", "2"))
     dice = random.Random(1)
-    killed_twice(sweep, dice)
-    with sweep.begin("--resume") as process:
-        saved_again(sweep, process, dice)
+    kill_twice(sweep, dice)
+    with sweep.start("--resume") as process:
+        wait_for_checkpoint(sweep, process, dice)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=PATIENCE_SECONDS)
+        _, stderr = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 1
-    assert "--resume goes on" in told.splitlines()[-1]
-    assert "Traceback" not in told
-    done = swept(sweep.out, "reader.hidden=6,8", seeds=2, config=config, resume=True)
+    assert "--resume continues" in stderr.splitlines()[-1]
+    assert "Traceback" not in stderr
+    done = sweep_small(sweep.out, "reader.hidden=6,8", seeds=2, config=config, resume=True)
     assert [row.accuracy for row in done.rows] == [row.accuracy for row in whole.rows]
-    assert sweep.contents() == Sweep(config, whole.out, ()).contents()
-    assert len(sweep.contents()) == 4
+    assert sweep.read_contents() == SweepCommand(config, whole.out, ()).read_contents()
+    assert len(sweep.read_contents()) == 4
     assert not list(sweep.out.rglob("*.part"))
 
 
@@ -147,8 +149,8 @@ TWELVE = ("--grid", "reader.hidden=6,8", "--grid", "train.learning_rate=0.005,0.
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Sweep:
-    sweep = Sweep(config, tmp_path_factory.mktemp("whole") / "out", TWELVE)
+def uninterrupted(config: Path, tmp_path_factory: pytest.TempPathFactory) -> SweepCommand:
+    sweep = SweepCommand(config, tmp_path_factory.mktemp("whole") / "out", TWELVE)
     done = sweep.finish()
     assert done.returncode == 0, done.stderr
     return sweep
@@ -156,31 +158,33 @@ def uninterrupted(config: Path, tmp_path_factory: pytest.TempPathFactory) -> Swe
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["--executor local --workers 1", "--executor local --workers 2", "--executor ray"])
-def test_twelve_runs_killed_at_random_and_resumed_equal_uninterrupted(
-    uninterrupted: Sweep, config: Path, tmp_path: Path, where: str
+def test_twelve_runs_killed_at_random_and_resumed_equal_uninterrupted_ones(
+    uninterrupted: SweepCommand, config: Path, tmp_path: Path, where: str
 ) -> None:
-    sweep = Sweep(config, tmp_path / "out", (*TWELVE, *where.split()))
+    sweep = SweepCommand(config, tmp_path / "out", (*TWELVE, *where.split()))
     dice = random.Random(where)
-    killed_twice(sweep, dice)
-    killed_twice(sweep, dice, "--resume")
+    kill_twice(sweep, dice)
+    kill_twice(sweep, dice, "--resume")
     done = sweep.finish("--resume")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["failed"] == 0
-    assert sweep.contents() == uninterrupted.contents()
-    assert len(sweep.contents()) == 12
+    assert sweep.read_contents() == uninterrupted.read_contents()
+    assert len(sweep.read_contents()) == 12
     assert not list(sweep.out.rglob("*.part"))
 
 
-def test_a_full_disk_costs_the_runs_that_need_it(small: Path, swept: Sweeper, tmp_path: Path) -> None:
-    """A limit on the size of files stands for a disk on which only small runs find room."""
-    sweep = Sweep(small, tmp_path / "out", ("--grid", "reader.hidden=4,64", "--workers", "1"))
+def test_a_full_disk_fails_only_the_runs_that_need_the_space(
+    small: Path, sweep_small: SweepFunction, tmp_path: Path
+) -> None:
+    """A limit on file sizes stands for a disk on which only small runs fit."""
+    sweep = SweepCommand(small, tmp_path / "out", ("--grid", "reader.hidden=4,64", "--workers", "1"))
     full = sweep.finish(limit=1 << 18)
     assert full.returncode == 1, full.stderr
     fits, large = json.loads(full.stdout)["runs"]
     assert (fits["state"], large["state"]) == ("done", "failed")
     assert "cannot be written" in large["note"]
     assert not list(sweep.out.rglob("*.part"))
-    kept = sweep.contents()
-    repaired = swept(sweep.out, "reader.hidden=4,64", resume=True)
+    kept = sweep.read_contents()
+    repaired = sweep_small(sweep.out, "reader.hidden=4,64", resume=True)
     assert repaired.failed == []
-    assert sweep.contents()[fits["id"]] == kept[fits["id"]]
+    assert sweep.read_contents()[fits["id"]] == kept[fits["id"]]

@@ -76,12 +76,12 @@ def test_averaged_weights_are_validated_and_kept_and_the_others_trained(
     trained, history[:] = list(history), []
     run = loop.train(replace(settings, train=replace(settings.train, average=keep)), tmp_path / "averaged")
     assert all(torch.equal(one, other) for one, other in zip(trained, history, strict=True))
-    state = run.state()
+    state = run.load_state()
     assert state is not None
-    assert torch.equal(state[0]["network.embed.weight"], plain.weights()["embed.weight"])
+    assert torch.equal(state[0]["network.embed.weight"], plain.load_weights()["embed.weight"])
     parts = np.array([keep ** (len(history) - 1 - place) for place in range(len(history))])
     mean = (torch.stack(history) * torch.tensor(parts / parts.sum(), dtype=torch.float32)[:, None, None]).sum(0)
-    assert torch.allclose(run.weights()["embed.weight"], mean, atol=1e-6)
+    assert torch.allclose(run.load_weights()["embed.weight"], mean, atol=1e-6)
     found = Reader.load(run.folder, "cpu").evaluate(loop.load(settings.data.valid, "valid", settings))
     assert state[1]["best"] == -found.loss
 

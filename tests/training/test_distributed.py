@@ -67,7 +67,7 @@ def test_two_processes_stopped_and_resumed_train_as_one(settings: Config, tmp_pa
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert (process.returncode, output) == (1, b"")
-    state = run.state()
+    state = run.load_state()
     assert state is not None
     steps = EPOCHS * -(-QUESTIONS // BATCH)
     assert QUESTIONS // BATCH < state[1]["step"] < steps  # it was saved when it was told to stop

@@ -74,7 +74,7 @@ def test_a_run_has_its_files_and_no_pickle(whole: Run) -> None:
 def test_same_seed_same_weights_other_seed_other_weights(settings: Config, whole: Run, tmp_path: Path) -> None:
     assert same_files(loop.train(settings, tmp_path / "again"), whole)
     other = loop.train(replace(settings, train=replace(settings.train, seed=2)), tmp_path / "other")
-    assert not torch.equal(other.weights()["embed.weight"], whole.weights()["embed.weight"])
+    assert not torch.equal(other.load_weights()["embed.weight"], whole.load_weights()["embed.weight"])
 
 
 @pytest.mark.parametrize("steps", [1, 7, 10, 13, 19])
@@ -170,7 +170,7 @@ def test_the_end_of_training_is_validated_too(settings: Config, tmp_path: Path) 
 def test_without_validation_data_the_last_weights_are_kept(settings: Config, tmp_path: Path) -> None:
     run = loop.train(replace(settings, data=replace(settings.data, valid="")), tmp_path / "run")
     state = load_file(run.folder / "state.safetensors")
-    assert torch.equal(run.weights()["embed.weight"], state["network.embed.weight"])
+    assert torch.equal(run.load_weights()["embed.weight"], state["network.embed.weight"])
 
 
 def test_what_is_fixed_for_a_run_cannot_change(settings: Config, whole: Run) -> None:
@@ -205,7 +205,7 @@ def test_every_extra_changes_the_run_and_the_card_names_it(
         run = loop.train(changed, tmp_path / name)
         assert word in (run.folder / "card.md").read_text()
         assert word not in paper
-        assert not torch.equal(run.weights()["embed.weight"], whole.weights()["embed.weight"])
+        assert not torch.equal(run.load_weights()["embed.weight"], whole.load_weights()["embed.weight"])
 
 
 def test_a_finished_run_can_be_trained_on(settings: Config, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def assert_same(left: Run, right: Run) -> None:
         one, other = (load_file(run.folder / file) for run in (left, right))
         assert one.keys() == other.keys()
         assert all(near(one[name], other[name]) for name in one), file
-    assert left.state()[1] == pytest.approx(right.state()[1], abs=CLOSE)  # type: ignore[index]
+    assert left.load_state()[1] == pytest.approx(right.load_state()[1], abs=CLOSE)  # type: ignore[index]
     for file in ("config.toml", "vocabulary.txt", "card.md"):
         assert (left.folder / file).read_text() == (right.folder / file).read_text()
     for one, other in zip(
@@ -153,7 +153,7 @@ def test_begun_together_continued_alone_and_the_other_way_round(
     places = folders(tmp_path)
     interrupted(monkeypatch, 2, lambda: train_together(group(settings), places))
     assert_same(loop.train(group(settings)[1], places[1], resume=True), alone[1])  # this one has finished
-    assert Run(places[0]).state()[1]["step"] == 2  # type: ignore[index]
+    assert Run(places[0]).load_state()[1]["step"] == 2  # type: ignore[index]
     short = [replace(own, train=replace(own.train, epochs=1)) for own in group(settings)]
     loop.train(short[2], places[2], resume=True)  # this one is an epoch ahead of the first
     for one, other in zip(train_together(group(settings), places, resume=True), alone, strict=True):
@@ -202,7 +202,7 @@ def test_without_validation_data(settings: Config, tmp_path: Path) -> None:
     blind = replace(settings, data=replace(settings.data, valid=""))
     (run,) = train_together(group(blind, 1), [tmp_path / "0"])
     other = loop.train(group(blind, 1)[0], tmp_path / "alone")
-    assert near(run.weights()["embed.weight"], other.weights()["embed.weight"])
+    assert near(run.load_weights()["embed.weight"], other.load_weights()["embed.weight"])
 
 
 def test_a_reader_that_diverges_leaves_and_is_named(settings: Config, alone: list[Run], tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """words without a vector of their own -> rows that they share: @entityN and unknown words.
 
 Inside one example each such word gets a row of its pool in order of first appearance, so renaming entities changes
-nothing. In training, the rows are shuffled for every batch (appendix A of the paper), so that no row acquires a meaning.
+nothing. In training, the rows are shuffled for every batch (appendix A of the paper), so that no row acquires a
+meaning.
 
 A reader has to point at names of books that it was not trained on, which are unknown words; but most names that it
 trains on have vectors. So `draw_anonymized` lets some candidates of a training question appear as unknown words.

@@ -1,4 +1,5 @@
-"""Benchmarks: this product against the plain PyTorch way, on the same data in the same run.
+"""`asreader benchmark`: this package against a plain PyTorch implementation, on the same data in the same process.
 
-`material` makes the data, `yardstick` is the plain way, `training` and `answering` compare, `timing` measures.
+`synthetic_data` makes the data, `plain_reader` is the plain implementation, `training_speed` and `answering_speed`
+compare, `timing` measures.
 """

@@ -1,4 +1,4 @@
-"""seed -> a whole small experiment in under three minutes: make stories, train, evaluate, ensemble, explain."""
+"""seed -> a complete small experiment in under three minutes: stories, training, evaluation, ensemble, attention."""
 
 from __future__ import annotations
 
@@ -27,103 +27,110 @@ from asreader.data.store import encode_examples
 from asreader.evaluation import ensembles, metrics
 from asreader.inference.answer import Answer
 from asreader.inference.reader import Reader
+from asreader.runs.file_names import CONFIG_FILE
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.system import atomic_files
 from asreader.system.progress import show_spinner, track_progress
 from asreader.training import loop
 
-TRAIN, VALID = 12_000, 1_000
+TRAIN_STORIES, VALID_STORIES = 12_000, 1_000
 SEED = 7
-WRITTEN = Path(asreader.__file__).parent / "cloze" / "stories" / "questions.jsonl"
+PROSE_QUESTIONS = Path(asreader.__file__).parent / "cloze" / "stories" / "questions.jsonl"
 UFO = "A UFO was observed above our city in January and again in March."
-OBSERVER = "An observer has spotted a UFO in XXXXX."
+UFO_QUESTION = "An observer has spotted a UFO in XXXXX."
 MONTHS = ("January", "February", "March", "April", "May")
 
 
-def demo(out: Path) -> None:
-    """Run the demonstration; its data and run stay in `out`. A second time it goes on with the run that is there."""
+def run_demo(out: Path) -> None:
+    """Run the demonstration in `out`; a second call resumes the runs that are there."""
     console = Console(highlight=False)
-    torch.set_num_threads(1)  # the steps of so small a reader are slower on two threads than on one
+    torch.set_num_threads(1)  # a reader this small trains faster on one thread than on two
     console.rule("1  stories with questions", align="left")
-    train, valid = (write_stories(out / f"{name}.jsonl", count, seed) for name, count, seed in _PARTS)
-    console.print(f"{TRAIN:,} stories to learn from, {VALID:,} others to be tested on: {train}, {valid}")
-    _show_example(console, next(iter(generate_stories(1, SEED + 1))))
+    train, valid = (write_stories(out / f"{name}.jsonl", count, seed) for name, count, seed in _SPLITS)
+    console.print(f"{TRAIN_STORIES:,} stories for training, {VALID_STORIES:,} others for validation: {train}, {valid}")
+    _print_example(console, next(iter(generate_stories(1, SEED + 1))))
 
     console.rule("2  training", align="left")
-    chosen = settings(train, valid)
-    with _second_reader(chosen, out) as second:
-        run = loop.train_run(chosen, out / "run", resume=True)
+    settings = build_settings(train, valid)
+    with _train_second_reader(settings, out) as wait_for_second:
+        run = loop.train_run(settings, out / "run", resume=True)
         reader = Reader.load(run.folder, "cpu")
 
         console.rule("3  evaluation", align="left")
-        console.print(_scores(reader))
+        console.print(_build_score_table(reader))
 
         console.rule("4  two readers together", align="left")
-        console.print(_together(run, second))
+        console.print(_build_ensemble_table(run, wait_for_second()))
 
-    console.rule("5  one question it got right and one it got wrong, and where it looked", align="left")
-    for example, answer in _right_and_wrong(reader):
-        console.print(Text(f"question: {' '.join(example.question)}   (right: {example.answer})"))
+    console.rule("5  one right and one wrong answer, and the attention", align="left")
+    for example, answer in _find_right_and_wrong(reader):
+        console.print(Text(f"question: {' '.join(example.question)}   (correct answer: {example.answer})"))
         console.print(highlight.terminal(answer, top=4))
         console.print()
 
     console.rule("6  January or March?", align="left")
-    console.print(january_or_march(reader))
+    console.print(compare_january_and_march(reader))
 
-    console.rule("what next", align="left")
+    console.rule("next steps", align="left")
     console.print(
-        "Ask it about a text of your own:\n\n"
+        "Ask about a text of your own:\n\n"
         f"  asreader answer {run.folder} --document story.txt --question 'XXXXX gave the lantern to Marta.'\n\n"
-        f"or train on your own questions: asreader train {run.folder}/config.toml "
+        f"or train on your own questions: asreader train {run.folder / CONFIG_FILE} "
         "--set data.train=FILE --set data.valid=FILE --out runs/mine",
         soft_wrap=True,
     )
 
 
 @contextmanager
-def _second_reader(chosen: Config, out: Path) -> Iterator[Callable[[], Run | None]]:
-    """Train one with another seed beside the first, on another core; what is yielded waits for it, if there is one."""
+def _train_second_reader(settings: Config, out: Path) -> Iterator[Callable[[], Run | None]]:
+    """Train a reader with another seed in a second process; yields a function that waits for its run.
+
+    The function returns None if there is no second core or training failed.
+    """
     if (os.cpu_count() or 1) < 2:
         yield lambda: None
         return
     config = out / "second.toml"
-    atomic_files.write_text(config, replace(chosen, train=replace(chosen.train, seed=chosen.train.seed + 1)).toml())
+    atomic_files.write_text(
+        config, replace(settings, train=replace(settings.train, seed=settings.train.seed + 1)).toml()
+    )
     command = [sys.executable, "-m", "asreader", "train", str(config), "--out", str(out / "second"), "--resume"]
-    alone = os.environ | {"OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, env=alone, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
 
-        def finished() -> Run | None:
+        def wait_for_run() -> Run | None:
             with show_spinner("the second reader"):
                 return None if process.wait() else Run(out / "second")
 
         try:
-            yield finished
+            yield wait_for_run
         finally:
-            process.terminate()  # it stops as after Ctrl-C, and goes on the next time
+            process.terminate()  # it stops at a checkpoint and resumes the next time
 
 
-def _together(run: Run, second: Callable[[], Run | None]) -> RenderableType:
-    """The average of two readers, on the validation stories."""
-    other = second()
-    if other is None:
-        return Text("There was no second core, or no luck, for another one: `asreader train --readers 2` trains two.")
-    said = ensembles.align_predictions([each.predictions("valid") for each in (run, other)])
-    names = (f"{run.folder.name}, seed 1", f"{other.folder.name}, seed 2", "the mean of their probabilities")
+def _build_ensemble_table(first: Run, second: Run | None) -> RenderableType:
+    """The average of two readers on the validation stories."""
+    if second is None:
+        return Text(
+            "No second reader: no second CPU core, or training failed. `asreader train --readers 2` trains two."
+        )
+    aligned = ensembles.align_predictions([run.predictions("valid") for run in (first, second)])
+    names = (f"{first.folder.name}, seed 1", f"{second.folder.name}, seed 2", "the mean of their probabilities")
     table = Table(box=None, pad_edge=False)
     for column in ("", "accuracy", "95% interval"):
         table.add_column(column, justify="right" if column else "left")
     for name, members in zip(names, ([0], [1], [0, 1]), strict=True):
-        found = metrics.score_predictions(said.average_predictions(members))
-        table.add_row(name, f"{found.accuracy:.3f}", "{:.3f} to {:.3f}".format(*found.interval))
+        scores = metrics.score_predictions(aligned.average_predictions(members))
+        table.add_row(name, f"{scores.accuracy:.3f}", "{:.3f} to {:.3f}".format(*scores.interval))
     return table
 
 
-_PARTS = (("train", TRAIN, SEED), ("valid", VALID, SEED + 1))
+_SPLITS = (("train", TRAIN_STORIES, SEED), ("valid", VALID_STORIES, SEED + 1))
 
 
-def settings(train: Path, valid: Path) -> Config:
-    """The demo's settings."""
+def build_settings(train: Path, valid: Path) -> Config:
+    """The settings of the demo."""
     return Config(
         data=DataSettings(train=str(train), valid=str(valid), unknown=50, anonymise=0.1),
         reader={"name": "attention_sum", "embedding": 64, "hidden": 64},
@@ -132,84 +139,84 @@ def settings(train: Path, valid: Path) -> Config:
 
 
 def write_stories(path: Path, count: int, seed: int) -> Path:
-    """Generated stories as a JSONL file."""
+    """Write generated stories to a JSONL file."""
     with atomic_files.atomic_write(path) as scratch, scratch.open("w", encoding="utf-8") as file:
         for example in track_progress(generate_stories(count, seed), f"writing {path.name}", count):
             file.write(jsonl.format_example(example))
     return path
 
 
-def _show_example(console: Console, example: Example) -> None:
+def _print_example(console: Console, example: Example) -> None:
     console.print(Text(" ".join(example.words), style="dim"))
     console.print(Text(f"question: {' '.join(example.question)}\ncandidates: {', '.join(example.candidates)}"))
 
 
-def _scores(reader: Reader) -> RenderableType:
-    """The reader beside the strongest rule that learns nothing, on three kinds of questions."""
-    written = [example for _, example in read_examples(WRITTEN)]
+def _build_score_table(reader: Reader) -> RenderableType:
+    """The reader and two baselines on three kinds of questions."""
+    prose = [example for _, example in read_examples(PROSE_QUESTIONS)]
     kinds = {
-        f"{VALID:,} new stories": list(generate_stories(VALID, SEED + 1)),
+        f"{VALID_STORIES:,} new stories": list(generate_stories(VALID_STORIES, SEED + 1)),
         "500 stories of unseen names": list(generate_stories(500, SEED + 2, unseen=True)),
-        f"{len(written)} questions on prose": written,
+        f"{len(prose)} questions on prose": prose,
     }
     table = Table(box=None, pad_edge=False)
     for column in ("", "reader", "95% interval", "maximum frequency", "chance"):
         table.add_column(column, justify="left" if not column else "right")
     for name, examples in kinds.items():
-        found = reader.evaluate(encode_examples(examples)).scores
-        low, high = found.interval
-        rules = [f"{baseline(rule, examples):.3f}" for rule in ("maximum_frequency", "uniform")]
-        table.add_row(name, f"{found.accuracy:.3f}", f"{low:.3f} to {high:.3f}", *rules)
+        scores = reader.evaluate(encode_examples(examples)).scores
+        low, high = scores.interval
+        baselines = [f"{measure_baseline(baseline, examples):.3f}" for baseline in ("maximum_frequency", "uniform")]
+        table.add_row(name, f"{scores.accuracy:.3f}", f"{low:.3f} to {high:.3f}", *baselines)
     return table
 
 
-def _right_and_wrong(reader: Reader) -> list[tuple[Example, Answer]]:
-    """The first validation story that was answered right, and the first that was not."""
-    found: dict[bool, tuple[Example, Answer]] = {}
-    for example in generate_stories(VALID, SEED + 1):
+def _find_right_and_wrong(reader: Reader) -> list[tuple[Example, Answer]]:
+    """The first validation story answered correctly, and the first answered wrongly."""
+    first: dict[bool, tuple[Example, Answer]] = {}
+    for example in generate_stories(VALID_STORIES, SEED + 1):
         answer = reader.answer(" ".join(example.words), " ".join(example.question), example.candidates)
-        found.setdefault(answer.answer == example.answer, (example, answer))
-        if len(found) == 2:
+        first.setdefault(answer.answer == example.answer, (example, answer))
+        if len(first) == 2:
             break
-    return [found[kind] for kind in sorted(found, reverse=True)]
+    return [first[is_right] for is_right in sorted(first, reverse=True)]
 
 
-def baseline(name: str, examples: Iterable[Example]) -> float:
-    """Accuracy of a rule that learns nothing."""
+def measure_baseline(name: str, examples: Iterable[Example]) -> float:
+    """The accuracy of a baseline."""
     return metrics.score_predictions(predict_answers(name, examples), metrics.share_ties).accuracy
 
 
-def january_or_march(reader: Reader) -> RenderableType:
-    """Section 4.1 of the paper: an attention used for a pointer sum, and the same used to blend word vectors.
+def compare_january_and_march(reader: Reader) -> RenderableType:
+    """Section 4.1 of the paper: the same attention used for a pointer sum and for a blend of word vectors.
 
-    The blend needs vectors that know the calendar: here months lie on a circle in the order of the year.
+    The blend needs vectors that encode the calendar: here months lie on a circle in the order of the year.
     """
-    answer = reader.answer(UFO, OBSERVER, MONTHS)
+    answer = reader.answer(UFO, UFO_QUESTION, MONTHS)
     even = {"January": 0.5, "March": 0.5}
     rows = {
         "this reader, attention summed": {choice.word: choice.probability for choice in answer.candidates},
         "even attention, summed": even,
-        "even attention, vectors blended": blended(even),
+        "even attention, vectors blended": blend_months(even),
     }
     table = Table(box=None, pad_edge=False)
     for column in ("", *MONTHS):
         table.add_column(column, justify="right" if column else "left")
-    for name, shares in rows.items():
-        best = max(shares.values())
-        cells = [(shares.get(month, 0.0), shares.get(month, 0.0) == best) for month in MONTHS]
-        table.add_row(name, *(Text(f"{share:.0%}", style="bold" if bold else "") for share, bold in cells))
+    for name, probabilities in rows.items():
+        best = max(probabilities.values())
+        values = [probabilities.get(month, 0.0) for month in MONTHS]
+        table.add_row(name, *(Text(f"{value:.0%}", style="bold" if value == best else "") for value in values))
     grid = Table.grid()
-    closing = "A sum of attention can only answer what the text says; a blend may fall between, on February."
-    for row in (Text(f"{UFO} {OBSERVER}", style="dim"), table, Text(closing)):
+    closing = "A sum of attention can only answer words of the text; a blend may fall between them, on February."
+    for row in (Text(f"{UFO} {UFO_QUESTION}", style="dim"), table, Text(closing)):
         grid.add_row(row)
     return grid
 
 
-def blended(attention: dict[str, float]) -> dict[str, float]:
-    """P(month) proportional to exp(r . e(month)), r the blend of the vectors of the months that are attended to."""
+def blend_months(attention: dict[str, float]) -> dict[str, float]:
+    """P(month) proportional to exp(r . e(month)), where r is the attention-weighted mean of the months' vectors."""
     vector = {month: (math.cos(n * math.pi / 6), math.sin(n * math.pi / 6)) for n, month in enumerate(MONTHS)}
     mass = sum(attention.get(month, 0.0) for month in MONTHS) or 1.0
     r = [sum(attention.get(month, 0.0) / mass * vector[month][axis] for month in MONTHS) for axis in (0, 1)]
-    # Longer vectors make the same preference clearer; eight is about what training gives.
+    # Longer vectors sharpen the preference; a factor of eight is about what training gives.
     weights = {month: math.exp(8 * (r[0] * x + r[1] * y)) for month, (x, y) in vector.items()}
     return {month: weight / sum(weights.values()) for month, weight in weights.items()}

@@ -22,7 +22,7 @@ from asreader.evaluation.ensembles import AlignedPredictions, Ensemble, Ensemble
 from asreader.evaluation.metrics import TOP_K
 from asreader.evaluation.published_accuracies import PublishedAccuracy
 from asreader.runs.discovery import find_predicted_runs, locate_predictions
-from asreader.runs.seed_groups import Setting, group_by_seed
+from asreader.runs.seed_groups import SeedGroup, group_by_seed
 
 BEST_FRACTION = 0.2
 """Fraction of the readers, best first, whose mean accuracy the paper reports next to the best one."""
@@ -114,7 +114,7 @@ def _load_results(runs: Sequence[Path], split: str) -> SplitResults:
     return SplitResults(predictions, predictions.mark_correct_by_reader())
 
 
-def _draft_rows(valid: SplitResults, settings: Sequence[Setting], paper: str) -> Iterator[RowDraft]:
+def _draft_rows(valid: SplitResults, settings: Sequence[SeedGroup], paper: str) -> Iterator[RowDraft]:
     published = published_accuracies.ATTENTION_SUM_READER.get(paper, {})
     ranked = ensembles.rank_readers(valid.predictions)
     runs = len(ranked)

@@ -26,7 +26,7 @@ from asreader.inference.answer import Answer, Choice
 from asreader.inference.store_evaluation import EVALUATION_BATCH, Evaluation, PredictionTemplates
 from asreader.readers import Reading
 from asreader.readers.layers import EncodedWords
-from asreader.runs.folder import Calibration, Run
+from asreader.runs.folder import ConfidenceCalibration, Run
 from asreader.system.progress import track_progress
 from asreader.system.threads import limit_threads, map_on_all_cores
 
@@ -48,7 +48,7 @@ class Reader:
         question_at: str = "apart",
         device: torch.device | None = None,
         precision: torch.dtype = torch.float32,
-        calibration: Calibration = Calibration(),  # noqa: B008 - frozen
+        calibration: ConfidenceCalibration = ConfidenceCalibration(),  # noqa: B008 - frozen
     ) -> None:
         self.network = network
         self.vocabulary = vocabulary
@@ -62,10 +62,10 @@ class Reader:
         """The reader of a run folder, or the bundled one."""
         folder = Path(asreader.__file__).parent / "pretrained" if str(run) == BUNDLED else Path(run)
         place = Run(folder)
-        settings, vocabulary = place.config(), place.vocabulary()
+        settings, vocabulary = place.load_config(), place.load_vocabulary()
         network = readers.build(settings.reader_name, vocabulary.size, settings.reader_options)
         try:
-            network.load_state_dict(place.weights())
+            network.load_state_dict(place.load_weights())
         except RuntimeError as error:
             raise InputError(f"{folder}: the weights do not fit config.toml and vocabulary.txt: {error}") from None
         where = pick_device(device)
@@ -74,7 +74,7 @@ class Reader:
             vocabulary,
             question_at=settings.data.question_at,
             device=where,
-            calibration=place.calibration(),
+            calibration=place.load_calibration(),
         )
 
     def answer(self, document: Text, question: Text, candidates: Sequence[str] | None = None) -> Answer:

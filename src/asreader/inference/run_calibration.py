@@ -9,14 +9,14 @@ from pathlib import Path
 from asreader.data.dataset import load_store
 from asreader.evaluation import calibration
 from asreader.inference.reader import Reader
-from asreader.runs.folder import Calibration, Run
+from asreader.runs.folder import ConfidenceCalibration, Run
 
 
 @dataclass(frozen=True)
 class Calibrated:
     """What was found. Errors are expected calibration errors; accuracy and coverage those at the threshold."""
 
-    calibration: Calibration
+    calibration: ConfidenceCalibration
     questions: int
     error_before: float
     error_after: float
@@ -27,7 +27,7 @@ class Calibrated:
 def calibrate(run: Path, data: Path, *, wanted: float, format: str | None = None, device: str = "auto") -> Calibrated:
     """Fit temperature and threshold on data and keep them with the run: from then on its answers are calibrated."""
     reader = Reader.load(run, device)
-    reader.calibration = Calibration()
+    reader.calibration = ConfidenceCalibration()
     said = reader.evaluate(load_store(data, format=format)).predictions
     temperature = calibration.fit_temperature(said)
     after = calibration.apply_temperature(said, temperature)
@@ -38,7 +38,7 @@ def calibrate(run: Path, data: Path, *, wanted: float, format: str | None = None
         if accuracy >= wanted
     ]
     # Where nothing is as good as that, no answer is sure: a confidence is never above 1.
-    found = Calibration(temperature, float(enough[0]) if enough else 1.0)
+    found = ConfidenceCalibration(temperature, float(enough[0]) if enough else 1.0)
     Run(run).save_calibration(found)
     point = covered.find_point(found.threshold)
     before_and_after = [calibration.measure_reliability(these).error for these in (said, after)]

@@ -1,8 +1,8 @@
 """Hot operations: a folder each, with a reference and faster implementations; this module chooses between them.
 
-An implementation is a module `ops/OPERATION/NAME.py` with `supports(workload)`, which returns None or says why it cannot
-be used. The first of `IMPLEMENTATIONS[OPERATION]` that supports a workload serves it; `using` overrides the order, for
-tests and benchmarks. README.md lists the shape letters and says how to add an operation.
+An implementation is a module `ops/OPERATION/NAME.py` with `supports(workload)`, which returns None or says why it
+cannot be used. The first of `IMPLEMENTATIONS[OPERATION]` that supports a workload serves it; `using` overrides the
+order, for tests and benchmarks. README.md lists the shape letters and says how to add an operation.
 """
 
 from __future__ import annotations

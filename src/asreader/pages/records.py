@@ -75,7 +75,7 @@ def _record(folder: Path, name: str) -> Record:
     said = {split: run.predictions(split) for split in ("valid", "test")}
     found = {split: predictions.read_predictions(file) for split, file in said.items() if file.is_file()}
     return Record(
-        name, folder, run.config(), points(run.metrics), _environment(run.environment),
+        name, folder, run.load_config(), points(run.metrics), _environment(run.environment),
         {split: score_predictions(own) for split, own in found.items() if any(one.answer is not None for one in own)},
     )  # fmt: skip
 

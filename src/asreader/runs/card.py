@@ -1,4 +1,4 @@
-"""a finished run -> card.md: what it is, what it learnt from, how well it does, what it cannot do."""
+"""a finished run -> the text of card.md: reader, training data, recipe, accuracy, limits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ was trained on and no facts of the world. Its confidence is the answer's share o
 """
 
 
-def card(settings: Config, vocabulary: Vocabulary, questions: int, scores: Scores | None) -> str:
+def format_card(settings: Config, vocabulary: Vocabulary, questions: int, scores: Scores | None) -> str:
     """The text of card.md."""
     options = ", ".join(f"{key} {value}" for key, value in settings.reader_options.items()) or "defaults"
     lines = [
         f"# {settings.reader_name} ({options})",
         "",
         f"- trained on `{Path(settings.data.train).name}`: {questions:,} questions, seed {settings.train.seed}",
-        *_recipe(settings.train),
+        *_list_recipe_lines(settings.train),
         f"- vocabulary: {len(vocabulary.words):,} words, {vocabulary.unknown} vectors for unknown words",
     ]
     if scores is not None:
@@ -35,14 +35,14 @@ def card(settings: Config, vocabulary: Vocabulary, questions: int, scores: Score
     return "\n".join([*lines, "", _LIMITS])
 
 
-def _recipe(options: TrainSettings) -> Iterator[str]:
-    """What the training had beyond the paper's."""
+def _list_recipe_lines(options: TrainSettings) -> Iterator[str]:
+    """Lines on the parts of the training recipe that differ from the paper."""
     if options.teacher:
         files = ", ".join(f"`{path.name}`" for path in options.teacher_files)
         yield f"- teacher: the mean of {files}, with {options.teacher_weight:g} of the loss; the answers have the rest"
-    rate = [f"warm-up over {options.warmup:,} steps"] if options.warmup else []
-    rate += [f"{options.decay} decay over at most {options.epochs} epochs"] if options.decay != "none" else []
-    if rate:
-        yield f"- learning rate: {options.learning_rate:g}, {', '.join(rate)}"
+    schedule = [f"warm-up over {options.warmup:,} steps"] if options.warmup else []
+    schedule += [f"{options.decay} decay over at most {options.epochs} epochs"] if options.decay != "none" else []
+    if schedule:
+        yield f"- learning rate: {options.learning_rate:g}, {', '.join(schedule)}"
     if options.average:
         yield f"- weights: the moving average of those of all steps, of which a step keeps {options.average:g}"

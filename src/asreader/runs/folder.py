@@ -1,4 +1,4 @@
-"""a run: the folder that training writes and everything else reads; the only code that knows its file names."""
+"""Run: reads and writes the files of a run folder."""
 
 from __future__ import annotations
 
@@ -17,17 +17,28 @@ import torch
 from torch import Tensor
 
 import asreader
-from asreader.data import vocabulary
 from asreader.data.vocabulary import Vocabulary
+from asreader.data.vocabulary import load_vocabulary as load_vocabulary_file
 from asreader.errors import InputError
-from asreader.runs.discovery import locate_predictions
+from asreader.runs.file_names import (
+    CALIBRATION_FILE,
+    CARD_FILE,
+    CONFIG_FILE,
+    ENVIRONMENT_FILE,
+    METRICS_FILE,
+    STATE_FILE,
+    TENSORBOARD_FOLDER,
+    VOCABULARY_FILE,
+    WEIGHTS_FILE,
+    name_predictions,
+)
 from asreader.settings import Config, load_settings
 from asreader.system import atomic_files
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """Probabilities are raised to 1 / temperature and shared out anew; below the threshold an answer is not sure."""
+class ConfidenceCalibration:
+    """Probabilities are raised to 1 / temperature and normalized again; an answer below the threshold is unsure."""
 
     temperature: float = 1.0
     threshold: float = 0.0
@@ -35,97 +46,102 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Run:
-    """config.toml vocabulary.txt weights.safetensors state.safetensors metrics.jsonl predictions/ card.md and more."""
+    """A run folder, with settings, vocabulary, weights, training state, metrics, predictions and a card."""
 
     folder: Path
 
     def exists(self) -> bool:
-        """Whether a run was begun here."""
-        return (self.folder / "config.toml").is_file()
+        """Whether the folder holds a run."""
+        return (self.folder / CONFIG_FILE).is_file()
 
-    def begin(self, settings: Config, words: Vocabulary) -> None:
-        """Write what is fixed for the run; config.toml comes last and makes it one."""
-        words.save(self.folder / "vocabulary.txt")
-        atomic_files.write_text(self.environment, json.dumps(environment(), indent=1) + "\n")
+    def create(self, settings: Config, vocabulary: Vocabulary) -> None:
+        """Write the files that never change. config.toml comes last: with it the folder is a run."""
+        vocabulary.save(self.folder / VOCABULARY_FILE)
+        atomic_files.write_text(self.environment, json.dumps(describe_environment(), indent=1) + "\n")
         self.save_config(settings)
 
     def save_config(self, settings: Config) -> None:
         """Write config.toml."""
-        atomic_files.write_text(self.folder / "config.toml", settings.toml())
+        atomic_files.write_text(self.folder / CONFIG_FILE, settings.toml())
 
-    def config(self) -> Config:
+    def load_config(self) -> Config:
         """The settings of the run."""
         if not self.exists():
-            raise InputError(f"{self.folder}: not a run (no config.toml); `asreader train` makes one")
-        return load_settings(self.folder / "config.toml")
+            raise InputError(f"{self.folder}: not a run (no {CONFIG_FILE}); `asreader train` makes one")
+        return load_settings(self.folder / CONFIG_FILE)
 
-    def vocabulary(self) -> Vocabulary:
-        """The words of the run."""
-        return vocabulary.load_vocabulary(self.folder / "vocabulary.txt")
+    def load_vocabulary(self) -> Vocabulary:
+        """The vocabulary of the run."""
+        return load_vocabulary_file(self.folder / VOCABULARY_FILE)
 
     def save_weights(self, weights: Mapping[str, Tensor], about: Mapping[str, object]) -> None:
-        """Keep the best weights so far."""
-        _save(self.folder / "weights.safetensors", weights, about)
+        """Write the best weights so far."""
+        _save_tensors(self.folder / WEIGHTS_FILE, weights, about)
 
-    def weights(self) -> dict[str, Tensor]:
+    def load_weights(self) -> dict[str, Tensor]:
         """The best weights."""
-        return _load(self.folder / "weights.safetensors")[0]
+        return _load_tensors(self.folder / WEIGHTS_FILE)[0]
 
     def save_state(self, tensors: Mapping[str, Tensor], about: Mapping[str, object]) -> None:
-        """Keep all that training needs to go on from here."""
-        _save(self.folder / "state.safetensors", tensors, about)
+        """Write the training state: everything that is needed to resume."""
+        _save_tensors(self.folder / STATE_FILE, tensors, about)
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """What `save_state` kept, or None before the first time."""
-        path = self.folder / "state.safetensors"
-        return _load(path) if path.is_file() else None
+    def load_state(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """The training state, or None before the first checkpoint."""
+        path = self.folder / STATE_FILE
+        return _load_tensors(path) if path.is_file() else None
 
     @property
     def metrics(self) -> Path:
-        """One JSON object a line: losses while training, scores of validations."""
-        return self.folder / "metrics.jsonl"
+        """The metrics log: one JSON object a line, training losses and validation scores."""
+        return self.folder / METRICS_FILE
 
     @property
     def environment(self) -> Path:
-        """What it was made with, as one JSON object."""
-        return self.folder / "environment.json"
+        """Versions and machine, as one JSON object."""
+        return self.folder / ENVIRONMENT_FILE
 
     @property
     def tensorboard(self) -> Path:
-        """The same for TensorBoard."""
-        return self.folder / "tensorboard"
+        """Folder of TensorBoard events."""
+        return self.folder / TENSORBOARD_FOLDER
 
-    def predictions(self, name: str) -> Path:
-        """A prediction file of the run."""
-        return locate_predictions(self.folder, name)
+    @property
+    def card(self) -> Path:
+        """The card, which training writes last."""
+        return self.folder / CARD_FILE
 
-    def save_calibration(self, found: Calibration) -> None:
+    def predictions(self, split: str) -> Path:
+        """The prediction file of a split."""
+        return self.folder / name_predictions(split)
+
+    def save_calibration(self, calibration: ConfidenceCalibration) -> None:
         """Write calibration.json."""
-        atomic_files.write_text(self.folder / "calibration.json", json.dumps(asdict(found), indent=1) + "\n")
+        atomic_files.write_text(self.folder / CALIBRATION_FILE, json.dumps(asdict(calibration), indent=1) + "\n")
 
-    def calibration(self) -> Calibration:
-        """What `asreader calibrate` found; without it a run speaks as it was trained."""
-        path = self.folder / "calibration.json"
+    def load_calibration(self) -> ConfidenceCalibration:
+        """The result of `asreader calibrate`; without one, the identity."""
+        path = self.folder / CALIBRATION_FILE
         if not path.is_file():
-            return Calibration()
+            return ConfidenceCalibration()
         try:
-            found = Calibration(**json.loads(path.read_text(encoding="utf-8")))
-            if found.temperature > 0 and 0 <= found.threshold <= 1:
-                return found
+            calibration = ConfidenceCalibration(**json.loads(path.read_text(encoding="utf-8")))
+            if calibration.temperature > 0 and 0 <= calibration.threshold <= 1:
+                return calibration
         except (ValueError, TypeError, OSError):
             pass
-        raise InputError(f"{path}: damaged; `asreader calibrate` writes it anew, without it the run is not calibrated")
+        raise InputError(f"{path}: damaged; run `asreader calibrate` again, or delete the file to use no calibration")
 
     def save_card(self, text: str) -> None:
         """Write card.md."""
-        atomic_files.write_text(self.folder / "card.md", text)
+        atomic_files.write_text(self.card, text)
 
 
-def environment() -> dict[str, str]:
-    """What the run was made with."""
+def describe_environment() -> dict[str, str]:
+    """Versions of the software, and the machine."""
     return {
         "asreader": asreader.__version__,
-        "commit": commit(),
+        "commit": describe_commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
@@ -134,8 +150,8 @@ def environment() -> dict[str, str]:
     }
 
 
-def commit() -> str:
-    """The commit of the checkout this runs from, marked if it was changed since; without one, the version."""
+def describe_commit() -> str:
+    """The commit of this checkout, marked "-dirty" if files were changed; without a checkout, the version."""
     package = Path(asreader.__file__).parent
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     tracked = ["git", "ls-files", "--error-unmatch", "__init__.py"]
@@ -146,21 +162,21 @@ def commit() -> str:
         return asreader.__version__
 
 
-def _save(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, object]) -> None:
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+def _save_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, object]) -> None:
+    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with atomic_files.atomic_write(path) as scratch:
         try:
-            safetensors.torch.save_file(plain, scratch, metadata={"about": json.dumps(about)})
-        except safetensors.SafetensorError as error:  # how this library reports a full disk
+            safetensors.torch.save_file(on_cpu, scratch, metadata={"about": json.dumps(about)})
+        except safetensors.SafetensorError as error:  # safetensors reports a full disk this way
             raise InputError(f"{path}: cannot be written: {error}") from None
 
 
-def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
             return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118 - not a dict
     except FileNotFoundError:
-        raise InputError(f"{path}: missing; was the run trained? `asreader train ... --resume` goes on") from None
+        raise InputError(f"{path}: missing; was the run trained? `asreader train ... --resume` continues it") from None
     except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: damaged ({error}); train the run again or take it from a copy") from None
+        raise InputError(f"{path}: damaged ({error}); train the run again or restore it from a copy") from None

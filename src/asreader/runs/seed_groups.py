@@ -1,51 +1,47 @@
-"""runs -> those of equal settings: all of their config.toml is the same but the seed, so that only luck differs."""
+"""runs -> groups of runs whose settings differ in the seed alone, so that only chance separates them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+from asreader.runs.file_names import CONFIG_FILE
+from asreader.runs.settings_diff import flatten_settings, list_varying_keys
 from asreader.settings import load_settings
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """Runs (by number) that differ in their seed alone, and in which settings they differ from the other runs."""
+class SeedGroup:
+    """Indices of runs that differ in their seed alone; `name` has the settings that other runs do not share."""
 
     name: str
     runs: tuple[int, ...]
 
 
-def group_by_seed(runs: Sequence[Path]) -> list[Setting]:
-    """The settings that two or more of the runs share, in the order of the runs; one without a config.toml has none."""
-    told = {number: _told(run / "config.toml") for number, run in enumerate(runs) if (run / "config.toml").is_file()}
-    varied = _varied(list(told.values()))
-    found: dict[str, list[int]] = {}
-    for number, own in told.items():
-        found.setdefault(json.dumps(own, sort_keys=True), []).append(number)
-    return [
-        Setting(_name(told[numbers[0]], varied), tuple(numbers)) for numbers in found.values() if len(numbers) > 1
-    ]  # fmt: skip
-
-
-def _told(path: Path) -> dict[str, object]:
-    """Every setting but the seed, as section.key -> value."""
-    whole = load_settings(path)
-    sections: dict[str, Mapping[str, object]] = {
-        "data": asdict(whole.data),
-        "reader": {"name": whole.reader_name, **whole.reader_options},
-        "train": {key: value for key, value in asdict(whole.train).items() if key != "seed"},
+def group_by_seed(runs: Sequence[Path]) -> list[SeedGroup]:
+    """Groups of two or more runs with equal settings, in order of appearance; no config.toml, no group."""
+    settings = {
+        index: _flatten_without_seed(run / CONFIG_FILE)
+        for index, run in enumerate(runs)
+        if (run / CONFIG_FILE).is_file()
     }
-    return {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
+    varying = list_varying_keys(list(settings.values()))
+    members: dict[str, list[int]] = {}
+    for index, values in settings.items():
+        members.setdefault(json.dumps(values, sort_keys=True), []).append(index)
+    return [
+        SeedGroup(_format_name(settings[indices[0]], varying), tuple(indices))
+        for indices in members.values()
+        if len(indices) > 1
+    ]
 
 
-def _varied(told: Sequence[Mapping[str, object]]) -> list[str]:
-    keys = dict.fromkeys(key for own in told for key in own)
-    return [key for key in keys if len({json.dumps(own.get(key), sort_keys=True) for own in told}) > 1]
+def _flatten_without_seed(config: Path) -> dict[str, object]:
+    return {key: value for key, value in flatten_settings(load_settings(config)).items() if key != "train.seed"}
 
 
-def _name(own: Mapping[str, object], varied: Sequence[str]) -> str:
-    """Only what differs between runs, with short keys: hidden=128, embedding=256."""
-    return ", ".join(f"{key.partition('.')[2]}={own.get(key, 'default')}" for key in varied)
+def _format_name(settings: Mapping[str, object], varying: Sequence[str]) -> str:
+    """Varying settings with short keys, such as "hidden=128, embedding=256"."""
+    return ", ".join(f"{key.partition('.')[2]}={settings.get(key, 'default')}" for key in varying)

@@ -1,4 +1,4 @@
-"""a name -> the right to be alone with it, among all processes that share a sweep's folder."""
+"""a name -> an exclusive lock, shared by all processes that use a sweep's folder."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from asreader.system import atomic_files
 
 
 @contextmanager
-def locked(out: Path, name: str) -> Iterator[None]:
-    """Wait until nobody else works on this; the system lets go of it for whoever is killed."""
-    place = out / ".locks"
-    with atomic_files.disk_errors_as_input_errors(place):
-        place.mkdir(parents=True, exist_ok=True)
-        file = (place / name).open("a")
+def hold_lock(out: Path, name: str) -> Iterator[None]:
+    """Wait for the lock and hold it; the operating system releases it if the process is killed."""
+    folder = out / ".locks"
+    with atomic_files.disk_errors_as_input_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / name).open("a")
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

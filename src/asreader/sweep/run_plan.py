@@ -1,4 +1,4 @@
-"""settings, combinations, seeds -> planned runs, each known by a hash of all that can change what comes out."""
+"""settings, combinations, seeds -> planned runs, each identified by a hash of everything that can change its result."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from typing import Any
 
 from asreader import readers
 from asreader.errors import InputError
+from asreader.runs.settings_diff import flatten_settings
 from asreader.settings import Config, DataSettings, TrainSettings, load_settings
-from asreader.sweep.search_space import Choice
-from asreader.sweep.stores import Source, source
+from asreader.sweep.search_space import Combination
+from asreader.sweep.stores import SweepStore, find_or_encode_store
 
-NEUTRAL = ("backend", "device", "checkpoint_seconds", "log_every", "tensorboard")
-"""Settings of [train] that say how and where, not what."""
-REPLACED = ("train", "valid", "format", "skip_bad")
-"""Settings of [data] in whose place the stores' contents stand."""
-_LENGTH = 12
+NEUTRAL_SETTINGS = ("backend", "device", "checkpoint_seconds", "log_every", "tensorboard")
+"""Settings of [train] that do not change the result, only how and where it is computed."""
+CONTENT_SETTINGS = ("train", "valid", "format", "skip_bad")
+"""Settings of [data] that the hash replaces by the content of the stores."""
+_ID_LENGTH = 12
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run of a sweep, whether it was trained or not."""
+    """A run of a sweep, trained or not."""
 
     id: str
     folder: Path
     settings: Config
-    choice: Choice
+    combination: Combination
     questions: int
-    """Of the validation data: as many predictions are expected."""
+    """Number of validation questions, which is the expected number of predictions."""
 
     @property
     def seed(self) -> int:
@@ -40,27 +41,24 @@ class PlannedRun:
         return self.settings.train.seed
 
     @property
-    def name(self) -> str:
-        """The run for a person's eyes."""
-        return ", ".join([*(f"{key}={value}" for key, value in self.choice), f"seed {self.seed}"])
+    def label(self) -> str:
+        """The combination and the seed, for people."""
+        return ", ".join([*(f"{key}={value}" for key, value in self.combination), f"seed {self.seed}"])
 
     @property
-    def chosen(self) -> dict[str, Any]:
-        """What it has of the grid, as numbers and words."""
-        sections = {"data": asdict(self.settings.data), "train": asdict(self.settings.train)}
-        return {
-            name: (sections | {"reader": self.settings.reader})[section][key]
-            for name, section, key in ((name, *name.split(".", 1)) for name, _ in self.choice)
-        }
+    def chosen_settings(self) -> dict[str, Any]:
+        """The settings on the grid with their parsed values."""
+        settings = flatten_settings(self.settings)
+        return {name: settings[name] for name, _ in self.combination}
 
-    def until(self, epochs: int) -> PlannedRun:
-        """The same run, to be stopped after so many epochs."""
+    def limit_epochs(self, epochs: int) -> PlannedRun:
+        """The same run, limited to this number of epochs."""
         return replace(self, settings=replace(self.settings, train=replace(self.settings.train, epochs=epochs)))
 
 
 @dataclass(frozen=True)
-class Planner:
-    """What runs of a sweep have in common: a file of settings, overrides, a folder."""
+class RunPlanner:
+    """Plans the runs of a sweep from a settings file, overrides and an output folder."""
 
     config: Path
     overrides: tuple[str, ...]
@@ -68,75 +66,79 @@ class Planner:
     seeds: int = 1
 
     @cached_property
-    def base(self) -> Config:
-        """The settings before any choice."""
+    def base_settings(self) -> Config:
+        """The settings without any combination."""
         return load_settings(self.config, self.overrides)
 
-    def runs(self, choices: Sequence[Choice]) -> list[PlannedRun]:
-        """A run for every combination and seed; settings that cannot be are refused before anything is trained."""
-        found: dict[str, PlannedRun] = {}
-        sources: dict[DataSettings, tuple[Source, Source]] = {}
-        for choice in choices:
-            settings = _refused(load_settings(self.config, [*self.overrides, *(f"{k}={v}" for k, v in choice)]))
-            if settings.data not in sources:
-                sources[settings.data] = tuple(source(settings.data, split, self.out) for split in ("train", "valid"))  # type: ignore[assignment]
+    def plan_runs(self, combinations: Sequence[Combination]) -> list[PlannedRun]:
+        """A run for every combination and seed; invalid settings are refused before anything is trained."""
+        runs: dict[str, PlannedRun] = {}
+        stores: dict[DataSettings, tuple[SweepStore, SweepStore]] = {}
+        for combination in combinations:
+            overrides = [*self.overrides, *(f"{key}={value}" for key, value in combination)]
+            settings = load_settings(self.config, overrides)
+            _check_settings(settings)
+            data = settings.data
+            if data not in stores:
+                train = find_or_encode_store(data, "train", self.out)
+                stores[data] = train, find_or_encode_store(data, "valid", self.out)
             for seed in range(settings.train.seed, settings.train.seed + self.seeds):
-                run = self._run(settings, seed, choice, *sources[settings.data])
-                found.setdefault(run.id, run)
-        return list(found.values())
+                run = self._plan_run(settings, seed, combination, *stores[data])
+                runs.setdefault(run.id, run)
+        return list(runs.values())
 
-    def _run(self, settings: Config, seed: int, choice: Choice, train: Source, valid: Source) -> PlannedRun:
-        taught = ",".join(str(path) for path in _teachers(settings))
-        whole = Config(
+    def _plan_run(
+        self, settings: Config, seed: int, combination: Combination, train: SweepStore, valid: SweepStore
+    ) -> PlannedRun:
+        teacher = ",".join(str(path) for path in _resolve_teachers(settings))
+        complete = Config(
             data=replace(settings.data, train=str(train.path), valid=str(valid.path), format="", skip_bad=False),
-            reader={"name": settings.reader_name} | _reader_defaults(settings) | settings.reader_options,
-            train=replace(settings.train, seed=seed, teacher=taught),
+            reader={"name": settings.reader_name} | _list_reader_defaults(settings) | settings.reader_options,
+            train=replace(settings.train, seed=seed, teacher=teacher),
         )
-        name = run_id(whole, train.content, valid.content)
-        return PlannedRun(name, self.out / name, whole, choice, valid.questions)
+        id = compute_run_id(complete, train.content_hash, valid.content_hash)
+        return PlannedRun(id, self.out / id, complete, combination, valid.questions)
 
 
-def run_id(settings: Config, train: str, valid: str) -> str:
-    """A hash of what differs from the defaults, so that a setting which comes later leaves all ids as they are."""
-    what = {
-        "data": _differences(settings.data, REPLACED) | {"train": train, "valid": valid},
-        "reader": {"name": settings.reader_name} | _reader_differences(settings),
-        "train": _differences(settings.train, NEUTRAL) | {"seed": settings.train.seed},
+def compute_run_id(settings: Config, train_hash: str, valid_hash: str) -> str:
+    """A hash of the settings that differ from their defaults, so that adding a setting changes no existing id."""
+    identity = {
+        "data": _list_differences(settings.data, CONTENT_SETTINGS) | {"train": train_hash, "valid": valid_hash},
+        "reader": {"name": settings.reader_name} | _list_reader_differences(settings),
+        "train": _list_differences(settings.train, NEUTRAL_SETTINGS) | {"seed": settings.train.seed},
     }
     if settings.train.teacher:
-        what["train"]["teacher"] = [hashlib.sha256(path.read_bytes()).hexdigest() for path in _teachers(settings)]
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:_LENGTH]
+        teachers = _resolve_teachers(settings)
+        identity["train"]["teacher"] = [hashlib.sha256(path.read_bytes()).hexdigest() for path in teachers]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:_ID_LENGTH]
 
 
-def _differences(section: DataSettings | TrainSettings, without: Sequence[str]) -> dict[str, Any]:
+def _list_differences(section: DataSettings | TrainSettings, excluded: Sequence[str]) -> dict[str, Any]:
     defaults = {setting.name: setting.default for setting in fields(section)}
-    return {key: value for key, value in asdict(section).items() if value != defaults[key] and key not in without}
+    return {key: value for key, value in asdict(section).items() if value != defaults[key] and key not in excluded}
 
 
-def _reader_defaults(settings: Config) -> dict[str, Any]:
+def _list_reader_defaults(settings: Config) -> dict[str, Any]:
     return {key: setting.default for key, setting in readers.settings(settings.reader_name).items()}
 
 
-def _reader_differences(settings: Config) -> dict[str, Any]:
-    defaults = _reader_defaults(settings)
+def _list_reader_differences(settings: Config) -> dict[str, Any]:
+    defaults = _list_reader_defaults(settings)
     return {key: value for key, value in settings.reader_options.items() if value != defaults.get(key)}
 
 
-def _teachers(settings: Config) -> list[Path]:
-    named = [path.resolve() for path in settings.train.teacher_files]
-    for path in named:
+def _resolve_teachers(settings: Config) -> list[Path]:
+    paths = [path.resolve() for path in settings.train.teacher_files]
+    for path in paths:
         if not path.is_file():
             raise InputError(f"{path}: no such prediction file (train.teacher)")
-    return named
+    return paths
 
 
-def _refused(settings: Config) -> Config:
-    """The settings, if a reader can be made with them and a sweep can train it."""
+def _check_settings(settings: Config) -> None:
+    """Refuse settings that no reader can be built with, or that a sweep cannot train."""
     readers.build(settings.reader_name, 1, settings.reader_options)
     if settings.train.engine == "ddp":
         raise InputError("train.engine=ddp: a sweep trains many readers, each on one device; leave it at auto")
     if settings.train.device.startswith("cuda:"):
-        raise InputError(
-            f"train.device={settings.train.device}: name GPUs with CUDA_VISIBLE_DEVICES; the device is cuda"
-        )
-    return settings
+        raise InputError(f"train.device={settings.train.device}: use cuda, and choose GPUs with CUDA_VISIBLE_DEVICES")

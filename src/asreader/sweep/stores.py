@@ -1,4 +1,4 @@
-"""DATA -> a store that every run of a sweep maps into memory: read and encoded once, known by its content."""
+"""DATA -> a store that every run of a sweep maps into memory: encoded once, identified by its content."""
 
 from __future__ import annotations
 
@@ -12,39 +12,38 @@ from asreader.data.dataset import find_store, load_examples
 from asreader.data.store import Encoder, Store, is_store, open_store
 from asreader.errors import InputError
 from asreader.settings import DataSettings
-from asreader.sweep.lock import locked
+from asreader.sweep.lock import hold_lock
 from asreader.system import atomic_files
 from asreader.system.progress import print_status
 
 
 @dataclass(frozen=True)
-class Source:
-    """A store: where it lies, what it holds."""
+class SweepStore:
+    """A store: its folder, the hash of its content, its number of questions."""
 
     path: Path
-    content: str
+    content_hash: str
     questions: int
 
 
-def source(data: DataSettings, split: str, out: Path) -> Source:
-    """The store of `data.train` or `data.valid`: the one that is named, or one made of it under `out`."""
-    named = data.train if split == "train" else data.valid
-    if not named:
+def find_or_encode_store(data: DataSettings, split: str, out: Path) -> SweepStore:
+    """The store of `data.train` or `data.valid`: the one that is named, or one encoded from it under `out`."""
+    setting = data.train if split == "train" else data.valid
+    if not setting:
         raise InputError(f"data.{split} is not set: name the data in [data] or with --set data.{split}=PATH")
-    path = Path(named).resolve()
-    store = find_store(path, split)
-    return _known(store if store is not None else _prepared(path, split, data, out), split)
+    path = Path(setting).resolve()
+    return _describe_store(find_store(path, split) or _encode_once(path, split, data, out), split)
 
 
-def _known(path: Path, split: str) -> Source:
+def _describe_store(path: Path, split: str) -> SweepStore:
     store = open_store(path)
     if not len(store):
         raise InputError(f"{path}: holds no {split} questions")
-    return Source(path, _content(store), len(store))
+    return SweepStore(path, _hash_content(store), len(store))
 
 
-def _content(store: Store) -> str:
-    """A hash of all that a store says, wherever it lies and whatever it was made of."""
+def _hash_content(store: Store) -> str:
+    """A hash of the content of a store; its path and its source files do not count."""
     digest = hashlib.sha256(json.dumps([store.lexicon, store.ids]).encode())
     for name, column in sorted(store.columns.items()):
         digest.update(name.encode())
@@ -52,14 +51,14 @@ def _content(store: Store) -> str:
     return digest.hexdigest()
 
 
-def _prepared(path: Path, split: str, data: DataSettings, out: Path) -> Path:
-    """Encode data once; the same files, unchanged, are not read again."""
-    home = out / "data" / _hash([str(path), split, data.format, data.skip_bad, _look(path)])
-    store = home / path.name.split(".")[0]
-    with locked(out, f"data-{home.name}"):
-        if is_store(store) and _intact(store):
+def _encode_once(path: Path, split: str, data: DataSettings, out: Path) -> Path:
+    """Encode data into a store; unchanged files are not read again."""
+    folder = out / "data" / _hash_json([str(path), split, data.format, data.skip_bad, _fingerprint_files(path)])
+    store = folder / path.name.split(".")[0]
+    with hold_lock(out, f"data-{folder.name}"):
+        if is_store(store) and _is_intact(store):
             return store
-        shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         with atomic_files.atomic_folder(store) as scratch:
             encoder = Encoder(scratch)
             for _, example in load_examples(path, split=split, format=data.format or None, skip_bad=data.skip_bad):
@@ -69,22 +68,22 @@ def _prepared(path: Path, split: str, data: DataSettings, out: Path) -> Path:
     return store
 
 
-def _intact(store: Path) -> bool:
+def _is_intact(store: Path) -> bool:
     try:
         open_store(store)
     except InputError as damage:
-        print_status(f"{damage}; encoded again")
+        print_status(f"{damage}; encoding it again")
         return False
     return True
 
 
-def _look(path: Path) -> list[tuple[str, int, int]]:
-    """What tells changed data without reading it: names, sizes and times."""
+def _fingerprint_files(path: Path) -> list[tuple[str, int, int]]:
+    """Names, sizes and modification times, which reveal changed data without reading it."""
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
-    inside = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-    return [(str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns) for file in inside]
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    return [(str(file.relative_to(path)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
 
 
-def _hash(thing: object) -> str:
-    return hashlib.sha256(json.dumps(thing, sort_keys=True).encode()).hexdigest()[:12]
+def _hash_json(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]

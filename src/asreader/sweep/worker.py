@@ -1,4 +1,4 @@
-"""planned runs -> trained runs: what a worker does, wherever it is. One run, or on a GPU many of equal shape."""
+"""planned runs -> trained runs: the code of a worker process. One run, or on a GPU several of equal shape together."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ import torch
 
 from asreader.executors import describe_error
 from asreader.inference.reader import pick_device
-from asreader.sweep.lock import locked
+from asreader.sweep.lock import hold_lock
 from asreader.sweep.run_plan import PlannedRun
-from asreader.sweep.status import Finished, concluded, finish, finished, make_ready
+from asreader.sweep.status import FinishedRun, check_finished, is_trained, mark_finished, repair_folder
 from asreader.system import progress
 from asreader.training import loop
 
 
 @dataclass(frozen=True)
-class Unit:
-    """Runs that one worker trains at a time, on a CPU with so many `threads`: another number changes the last bits."""
+class WorkItem:
+    """Runs that one worker trains together. The number of CPU threads changes the last bits of the result."""
 
     runs: tuple[PlannedRun, ...]
-    threads: int = 1  # 0: as many as there are
+    threads: int = 1  # 0: torch's default
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What became of a run: what its folder says, or why it says nothing; and what was wrong with the folder before."""
+class TrainedRun:
+    """The result of a run, or why it failed; `repaired` says what was wrong with its folder before."""
 
     id: str
-    finished: Finished | None
+    finished: FinishedRun | None
     failure: str = ""
     repaired: str = ""
 
 
-def train_unit(unit: Unit) -> tuple[Trained, ...]:
-    """Train the runs to their ends, from wherever each stands; a run's failure is told, not raised."""
-    if unit.threads:
-        torch.set_num_threads(unit.threads)
-    with _quiet(), ExitStack() as locks:
-        for run in sorted(unit.runs, key=lambda run: run.id):  # in one order everywhere, or two could wait for ever
-            locks.enter_context(locked(run.folder.parent, run.id))
-        rest = [run for run in unit.runs if finished(run) is None]  # another sweep may have trained some by now
-        repaired = {run.id: make_ready(run) for run in rest}
-        failures = _failures(rest)
-        return tuple(_trained(run, failures.get(run.id, ""), repaired.get(run.id, "")) for run in unit.runs)
+def train_work_item(item: WorkItem) -> tuple[TrainedRun, ...]:
+    """Train the runs to their ends, resuming where possible; a run's failure is returned, not raised."""
+    if item.threads:
+        torch.set_num_threads(item.threads)
+    with _silence_console(), ExitStack() as locks:
+        for run in sorted(item.runs, key=lambda run: run.id):  # one order everywhere prevents deadlocks
+            locks.enter_context(hold_lock(run.folder.parent, run.id))
+        unfinished = [run for run in item.runs if check_finished(run) is None]  # another sweep may have trained some
+        repaired = {run.id: repair_folder(run) for run in unfinished}
+        failures = _train_and_collect_failures(unfinished)
+        return tuple(_conclude_run(run, failures.get(run.id, ""), repaired.get(run.id, "")) for run in item.runs)
 
 
-def _failures(runs: Sequence[PlannedRun]) -> dict[str, str]:
-    """Train runs and tell why some of them did not come to their ends.
+def _train_and_collect_failures(runs: Sequence[PlannedRun]) -> dict[str, str]:
+    """Train runs; returns id -> reason for those that failed.
 
-    Of runs that were trained together these are tried again in two halves, so that one that cannot be trained, or a
-    memory too small for all, costs the others nothing.
+    Runs that fail together are retried in two halves, so that one bad run, or too little memory for all of them, does
+    not cost the others.
     """
     failure = ""
     try:
-        _train(runs)
+        _train_runs(runs)
     except Exception as error:
         failure = describe_error(error)
-    lost = [run for run in runs if not concluded(run)]
-    if len(lost) > 1:
+    failed = [run for run in runs if not is_trained(run)]
+    if len(failed) > 1:
         gc.collect()
         torch.cuda.empty_cache()
-        half = len(lost) // 2
-        return _failures(lost[:half]) | _failures(lost[half:])
-    return {run.id: failure for run in lost}
+        half = len(failed) // 2
+        return _train_and_collect_failures(failed[:half]) | _train_and_collect_failures(failed[half:])
+    return {run.id: failure for run in failed}
 
 
-def _train(runs: Sequence[PlannedRun]) -> None:
+def _train_runs(runs: Sequence[PlannedRun]) -> None:
     if runs and pick_device(runs[0].settings.train.device).type == "cuda":
         loop.train_runs([run.settings for run in runs], [run.folder for run in runs], resume=True)
         return
@@ -77,17 +77,19 @@ def _train(runs: Sequence[PlannedRun]) -> None:
         loop.train_run(run.settings, run.folder, resume=True)
 
 
-def _trained(run: PlannedRun, failure: str, repaired: str) -> Trained:
+def _conclude_run(run: PlannedRun, failure: str, repaired: str) -> TrainedRun:
     try:
-        return Trained(run.id, None if failure else finished(run) or finish(run), failure, repaired)
+        finished = None if failure else check_finished(run) or mark_finished(run)
+        return TrainedRun(run.id, finished, failure, repaired)
     except Exception as error:
-        return Trained(run.id, None, describe_error(error), repaired)
+        return TrainedRun(run.id, None, describe_error(error), repaired)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """What single runs say would break into the sweep's own table."""
-    before, progress.console.quiet = progress.console.quiet, True
+def _silence_console() -> Iterator[None]:
+    """Suppress the progress of single runs, which would break the table of the sweep."""
+    before = progress.console.quiet
+    progress.console.quiet = True
     try:
         yield
     finally:

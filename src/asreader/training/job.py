@@ -21,7 +21,7 @@ from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.store_evaluation import Evaluation, PredictionTemplates
-from asreader.runs.card import card
+from asreader.runs.card import format_card
 from asreader.runs.folder import Run
 from asreader.settings import Config
 from asreader.training.distillation import Teacher
@@ -188,7 +188,7 @@ class Job:
 
     def restore(self) -> bool:
         """Return to the last saved position; without one, training starts anew. Returns whether there was one."""
-        kept = self.run.state()
+        kept = self.run.load_state()
         if kept is None:
             return False
         tensors, about = kept
@@ -208,7 +208,7 @@ class Job:
         if evaluation is not None:
             predictions.write_predictions(self.run.predictions("valid"), evaluation.predictions)
             scores = evaluation.scores
-        self.run.save_card(card(self.settings, self.data.vocabulary, len(self.trainable), scores))
+        self.run.save_card(format_card(self.settings, self.data.vocabulary, len(self.trainable), scores))
 
 
 def _select_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,7 +1,8 @@
 """(data, settings) -> runs: the one training loop. It drives engines, validates, saves and stops.
 
-Readers of equal shape are trained together where the engine can, each exactly as it would be alone: its run folder looks
-the same and may be continued alone, in company, or with another engine. A reader that has finished leaves the others.
+Readers of equal shape are trained together where the engine can, each exactly as it would be alone: its run folder
+looks the same and may be continued alone, in company, or with another engine. A reader that has finished leaves the
+others.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def train_runs(settings: Sequence[Config], folders: Sequence[Path], *, resume: b
     _refuse_existing(settings, runs, resume=resume)
     spec = JobSpec(settings[0], len(settings))
     name, rejected = choose_engine(spec)
+    if spec.settings.train.engine == "auto" and rejected and spec.device.type == "cuda":
+        print_status("; ".join(f"engine {other} is not used: {reason}" for other, reason in rejected.items()))
     try:
         _train_with(name, spec, settings, runs)
     except Unsupported as reason:
@@ -95,7 +98,7 @@ def _refuse_existing(settings: Sequence[Config], runs: Sequence[Run], *, resume:
                 f"{run.folder}: holds a run already; add --resume to go on with it, or choose another --out"
             )
         if run.exists():
-            refuse_other_data(run.config(), own, run.folder)
+            refuse_other_data(run.load_config(), own, run.folder)
     if not settings[0].data.train:
         raise InputError("data.train is not set: name the training data in [data] or with --set data.train=PATH")
 
@@ -116,7 +119,7 @@ def load_data(settings: Sequence[Config], runs: Sequence[Run]) -> TrainingData:
     first = settings[0]
     train = load_split(first.data.train, "train", first)
     valid = load_split(first.data.valid, "valid", first) if first.data.valid else None
-    existing = [run.vocabulary() for run in runs if run.exists()]
+    existing = [run.load_vocabulary() for run in runs if run.exists()]
     vocabulary = existing[0] if existing else build_vocabulary(first, train, valid)
     if any(other != vocabulary for other in existing):
         raise InputError("the runs have different vocabularies; continue each alone")
@@ -152,7 +155,7 @@ def _make_job(settings: Config, run: Run, data: TrainingData, engine: Engine) ->
         atomic_files.remove_scratch_files(run.folder)
         run.save_config(settings)  # [train] may have changed
     elif engine.is_main:
-        run.begin(settings, data.vocabulary)
+        run.create(settings, data.vocabulary)
     if exists and job.restore():
         print_status(f"going on at step {job.position.step:,}, epoch {job.position.epoch + 1}")
     return job
@@ -311,7 +314,7 @@ class _Fit:
             return
         if self._engine.is_main:
             for job in finished:
-                job.network.load_state_dict(job.run.weights())
+                job.network.load_state_dict(job.run.load_weights())
             has_valid = finished[0].data.valid is not None
             evaluations = self._engine.evaluate(finished, averaged=False) if has_valid else [None] * len(finished)
             for job, evaluation in zip(finished, evaluations, strict=True):

@@ -1,7 +1,7 @@
 """states and questions -> losses of the attention sum and all their gradients, in one pass over the states.
 
-Used by the engine `fused_attention_sum`. The loss of an example is log sum_{i in document} exp s_i - log sum_{i mentions
-the answer} exp s_i, with the scores s_i = state_i . question.
+Used by the engine `fused_attention_sum`. The loss of an example is log sum_{i in document} exp s_i - log sum_{i
+mentions the answer} exp s_i, with the scores s_i = state_i . question.
 """
 
 from __future__ import annotations

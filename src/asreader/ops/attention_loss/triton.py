@@ -4,8 +4,8 @@ Sums are scaled by the greatest term so far (an online softmax), so the attentio
 are read. `attention_loss.cu` does the pass faster in bfloat16.
 
 Grids: `_sum_parts` (parts, B, N): a program owns a part of one document; `_reduce_parts` (B, N, 2): a program owns one
-example and direction. Layouts: states [R, T, B, H] with any stride of R, question [R, B, H], sums [N, B, parts, 2, 2, H]
-over all positions (0) and those of the answer (1), each for both directions.
+example and direction. Layouts: states [R, T, B, H] with any stride of R, question [R, B, H], sums [N, B, parts, 2, 2,
+H] over all positions (0) and those of the answer (1), each for both directions.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"

@@ -1,7 +1,7 @@
 """states of documents, vectors of questions -> scores of all positions: the products before the softmax of equation 1.
 
-An implementation has `score_states`, `sum_states` (the gradient of the questions) and `scale_questions` (the gradient of
-the states), all for N readers. Scores are float32 or wider: in bfloat16 they would blur the softmax.
+An implementation has `score_states`, `sum_states` (the gradient of the questions) and `scale_questions` (the gradient
+of the states), all for N readers. Scores are float32 or wider: in bfloat16 they would blur the softmax.
 """
 
 from __future__ import annotations

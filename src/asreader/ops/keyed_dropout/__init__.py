@@ -1,7 +1,8 @@
 """values -> the same with some dropped, as a pure function of a key: no generator has a state that must be saved.
 
 What is dropped is a hash of the key, of the number of the call since `dropout_key` was entered, and of the position in
-the tensor; so a CPU and a GPU, one reader and N readers drop the same, and a captured CUDA graph draws anew with its key.
+the tensor; so a CPU and a GPU, one reader and N readers drop the same, and a captured CUDA graph draws anew with its
+key.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def drop(values: Float[Tensor, "*shape"], probability: float) -> Float[Tensor, "
 
 
 def drop_for_readers(
-    values: Float[Tensor, "N *shape"], keys: Int[Tensor, " N"], probability: float, salt: int
-) -> Float[Tensor, "N *shape"]:
+    values: Float[Tensor, "N ..."], keys: Int[Tensor, " N"], probability: float, salt: int
+) -> Float[Tensor, "N ..."]:
     """The same with a key for each reader; `salt` is the number of the call."""
     if not probability:
         return values

@@ -16,8 +16,8 @@ def supports(workload: Workload) -> str | None:
 
 
 def apply_mask(
-    values: Float[Tensor, "N *shape"], keys: Int[Tensor, " N"], probability: float, salt: int
-) -> Float[Tensor, "N *shape"]:
+    values: Float[Tensor, "N ..."], keys: Int[Tensor, " N"], probability: float, salt: int
+) -> Float[Tensor, "N ..."]:
     """A value is dropped where the hash of key, salt and position, as a fraction of 2^32, is below the probability."""
     position = torch.arange(values[0].numel(), device=values.device)
     seeds = hash32(hash32(keys.long() & 0xFFFFFFFF) ^ salt)

@@ -26,8 +26,8 @@ def supports(workload: Workload) -> str | None:
 
 
 def apply_mask(
-    values: Float[Tensor, "N *shape"], keys: Int[Tensor, " N"], probability: float, salt: int
-) -> Float[Tensor, "N *shape"]:
+    values: Float[Tensor, "N ..."], keys: Int[Tensor, " N"], probability: float, salt: int
+) -> Float[Tensor, "N ..."]:
     """What the reference does."""
     dropped, count = torch.empty_like(values), values[0].numel()
     _apply_mask[(triton.cdiv(count, BLOCK), len(values))](

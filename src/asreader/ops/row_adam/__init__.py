@@ -1,7 +1,7 @@
 """gradients of N readers -> their weights after a step of Adam, each reader with its own step count and learning rate.
 
-An implementation has a class `Adam(parameters, tables, recipe)` with `read_rows` (the vectors of a batch's unique rows),
-`step` (one update of everything) and `synchronize` (bring all weights up to date).
+An implementation has a class `Adam(parameters, tables, recipe)` with `read_rows` (the vectors of a batch's unique
+rows), `step` (one update of everything) and `synchronize` (bring all weights up to date).
 """
 
 from __future__ import annotations

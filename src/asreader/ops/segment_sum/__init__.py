@@ -73,8 +73,8 @@ class Positions:
 
 
 def start_sum(positions: Positions, like: Float[Tensor, "N U D columns"]) -> SegmentSum:
-    """What sums values [R, positions, columns] into the shape of `like`: of R = N D recurrences each D in a row have the
-    positions of one batch."""
+    """What sums values [R, positions, columns] into the shape of `like`: of R = N D recurrences each D in a row have
+    the positions of one batch."""
     if positions.is_identity:  # nothing to add: the same numbers in another order
         directions = like.shape[2]
         return lambda values: lambda: values.unflatten(0, (-1, directions)).transpose(1, 2)

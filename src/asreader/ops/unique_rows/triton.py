@@ -2,8 +2,8 @@
 
 A batch is prepared while the step before it runs, and must not take memory bandwidth or multiprocessors from it.
 
-Grids: `_mark_rows` (positions / BLOCK, N, 2) sets a byte for each row that occurs; `_number_rows` (N) numbers the marked
-rows in order with a running sum; `_number_document` (positions / BLOCK, N) looks the numbers up, time first;
+Grids: `_mark_rows` (positions / BLOCK, N, 2) sets a byte for each row that occurs; `_number_rows` (N) numbers the
+marked rows in order with a running sum; `_number_document` (positions / BLOCK, N) looks the numbers up, time first;
 `_number_question` (N) gives every word of the questions an own number and counts empty positions.
 """
 

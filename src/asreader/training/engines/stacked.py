@@ -1,8 +1,8 @@
 """Engine `stacked`: any reader, N of them side by side: data on the device, vmap, autograd, CUDA graphs, row-wise Adam.
 
 A reader is written for one reader. Here `torch.func.vmap` runs it for N with stacked weights: the operations of `ops/`
-fold N into their kernels. The embedding table is replaced by the vectors of the batch's unique words, so the gradient of
-the table is small and Adam touches few rows.
+fold N into their kernels. The embedding table is replaced by the vectors of the batch's unique words, so the gradient
+of the table is small and Adam touches few rows.
 """
 
 from __future__ import annotations

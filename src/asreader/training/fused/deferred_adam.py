@@ -1,7 +1,8 @@
 """gradients of N readers -> their weights, with updates deferred until they are needed.
 
-Rows of words that a batch does not have are updated when they are next read (`ops/row_adam`). The update of the encoders
-is applied at the start of the next step, overlapped with other work, and leaves the weights in the kernels' layout.
+Rows of words that a batch does not have are updated when they are next read (`ops/row_adam`). The update of the
+encoders is applied at the start of the next step, overlapped with other work, and leaves the weights in the kernels'
+layout.
 """
 
 from __future__ import annotations

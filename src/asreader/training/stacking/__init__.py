@@ -1,1 +1,2 @@
-"""What the engines `stacked` and `fused_attention_sum` share: stacked tensors, captured steps, evaluation of N readers."""
+"""What the engines `stacked` and `fused_attention_sum` share: stacked tensors, captured steps, evaluation of N
+readers."""

@@ -22,7 +22,7 @@ class ParameterStack:
         network = jobs[0].network
         self.readers, self.device = len(jobs), next(network.parameters()).device
         self.steps: Float[Tensor, " N"] = torch.stack([_count_steps(job) for job in jobs]).to(self.device)
-        names = {name: parameter for name, parameter in network.named_parameters()}
+        names = dict(network.named_parameters())
         self.parameters: dict[str, StackedParameter] = {}
         for name, parameter in names.items():
             if paired and name.endswith("_reverse"):

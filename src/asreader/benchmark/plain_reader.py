@@ -1,8 +1,8 @@
-"""store -> the same reader in plain PyTorch: what a good engineer writes in an afternoon, to measure ours against.
+"""store -> the Attention Sum Reader in plain PyTorch, as an engineer writes it in an afternoon: the speed baseline.
 
-nn.Embedding, nn.GRU over packed sequences, a dense mask of candidates against positions, Adam, clipping. It shares no
-code with the product but the encoded store, and computes the same numbers: tests/test_benchmark.py compares
-probabilities and gradients. It assumes what holds for the benchmark's data: every word known, one-word candidates.
+nn.Embedding, nn.GRU over packed sequences, a dense mask of candidates by positions, Adam, gradient clipping. It shares
+only the encoded store with the package and computes the same indices: tests/test_benchmark.py compares probabilities
+and gradients. It assumes what holds for the synthetic data: no unknown words, candidates of one word.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from asreader.data.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class PlainBatch:
-    """Padded questions. Lengths stay on the CPU, where packing wants them."""
+    """Padded questions. Lengths stay on the CPU, as packing requires."""
 
     document: Tensor
     document_lengths: Tensor
     question: Tensor
     question_lengths: Tensor
-    mentioned: Tensor  # B x C x T: candidate c stands at position t
+    mention_mask: Tensor  # B x C x T: True where candidate c is at position t
     answers: Tensor
 
 
-class PlainData:
-    """A store as a list of tensors, made once."""
+class PlainDataset:
+    """A store as lists of tensors."""
 
     def __init__(self, store: Store, vocabulary: Vocabulary, device: torch.device) -> None:
         rows = torch.from_numpy(vocabulary.rows(store.lexicon)).long()
@@ -47,22 +47,22 @@ class PlainData:
     def __len__(self) -> int:
         return len(self.documents)
 
-    def batch(self, numbers: Sequence[int] | NDArray[np.intp]) -> PlainBatch:
+    def make_batch(self, indices: Sequence[int] | NDArray[np.intp]) -> PlainBatch:
         """These questions, padded."""
-        document = pad_sequence([self.documents[n] for n in numbers], batch_first=True)
-        candidates = pad_sequence([self.candidates[n] for n in numbers], batch_first=True, padding_value=-1)
-        question = pad_sequence([self.questions[n] for n in numbers], batch_first=True)
+        document = pad_sequence([self.documents[n] for n in indices], batch_first=True)
+        candidates = pad_sequence([self.candidates[n] for n in indices], batch_first=True, padding_value=-1)
+        question = pad_sequence([self.questions[n] for n in indices], batch_first=True)
         return PlainBatch(
             document=document.to(self.device),
-            document_lengths=torch.tensor([len(self.documents[n]) for n in numbers]),
+            document_lengths=torch.tensor([len(self.documents[n]) for n in indices]),
             question=question.to(self.device),
-            question_lengths=torch.tensor([len(self.questions[n]) for n in numbers]),
-            mentioned=(candidates[:, :, None] == document[:, None, :]).to(self.device),
-            answers=torch.tensor([self.answers[n] for n in numbers]).to(self.device),
+            question_lengths=torch.tensor([len(self.questions[n]) for n in indices]),
+            mention_mask=(candidates[:, :, None] == document[:, None, :]).to(self.device),
+            answers=torch.tensor([self.answers[n] for n in indices]).to(self.device),
         )
 
 
-class Yardstick(nn.Module):
+class PlainReader(nn.Module):
     """The Attention Sum Reader."""
 
     def __init__(self, vocabulary: int, embedding: int, hidden: int) -> None:
@@ -73,7 +73,7 @@ class Yardstick(nn.Module):
         nn.init.uniform_(self.embed.weight, -0.1, 0.1)
 
     def forward(self, batch: PlainBatch) -> Tensor:
-        """log of the attention summed over each candidate's mentions, B x C."""
+        """Log of the attention summed over the mentions of each candidate, B x C."""
         sequences = pack_padded_sequence(
             self.embed(batch.document), batch.document_lengths, batch_first=True, enforce_sorted=False
         )
@@ -85,22 +85,22 @@ class Yardstick(nn.Module):
         question = torch.cat([last[0], last[1]], dim=-1)
         scores = torch.bmm(states, question[:, :, None])[:, :, 0].float()
         attention = scores.masked_fill(batch.document == 0, -torch.inf).log_softmax(dim=-1)
-        return attention[:, None, :].masked_fill(~batch.mentioned, -torch.inf).logsumexp(dim=-1)
+        return attention[:, None, :].masked_fill(~batch.mention_mask, -torch.inf).logsumexp(dim=-1)
 
 
 class PlainTraining:
     """The paper's training: Adam, gradients clipped at 10."""
 
-    def __init__(self, network: Yardstick, data: PlainData, precision: torch.dtype) -> None:
+    def __init__(self, network: PlainReader, data: PlainDataset, precision: torch.dtype) -> None:
         self.network, self.data, self.precision = network, data, precision
         self.optimizer = torch.optim.Adam(network.parameters(), lr=0.001)
 
-    def step(self, numbers: Sequence[int] | NDArray[np.intp]) -> Tensor:
-        """Learn from these questions; gives the loss."""
-        batch = self.data.batch(numbers)
+    def take_step(self, indices: Sequence[int] | NDArray[np.intp]) -> Tensor:
+        """Take one training step on these questions; returns the loss."""
+        batch = self.data.make_batch(indices)
         with torch.autocast(self.data.device.type, self.precision, enabled=self.precision != torch.float32):
-            support = self.network(batch)
-        loss = nn.functional.nll_loss(support, batch.answers)
+            log_probabilities = self.network(batch)
+        loss = nn.functional.nll_loss(log_probabilities, batch.answers)
         self.optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.network.parameters(), 10.0)
@@ -109,10 +109,10 @@ class PlainTraining:
 
 
 @torch.inference_mode()
-def answers(network: Yardstick, data: PlainData, size: int) -> list[int]:
-    """The best candidate of every question, in batches in the data's own order."""
-    found: list[int] = []
+def answer_all(network: PlainReader, data: PlainDataset, size: int) -> list[int]:
+    """The index of the best candidate of every question, in the order of the data."""
+    best: list[int] = []
     for start in range(0, len(data), size):
-        batch = data.batch(range(start, min(start + size, len(data))))
-        found += network(batch).softmax(dim=-1).argmax(dim=-1).tolist()
-    return found
+        batch = data.make_batch(range(start, min(start + size, len(data))))
+        best += network(batch).softmax(dim=-1).argmax(dim=-1).tolist()
+    return best
