@@ -19,6 +19,6 @@ settings = Config(
     reader={"embedding": 16, "hidden": 16},
     train=TrainSettings(epochs=1, tensorboard=False),
 )
-run = loop.train(settings, Path("run"))
+run = loop.train_run(settings, Path("run"))
 scores = Reader.load(run.folder).evaluate(encode_examples(generate_stories(100, seed=3))).scores
 print(f"accuracy {scores.accuracy:.3f} on {scores.questions} questions")

@@ -97,7 +97,7 @@ class BundleBuild:
         for path, format in (*books, (self.find_inputs("lambada/*")[0], "lambada")):
             store = load_store(path, format=format)
             answerable = [number for number in range(len(store)) if store.answerable[number]]
-            chosen += [store.example(number) for number in generator.sample(answerable, CALIBRATION_QUESTIONS)]
+            chosen += [store.decode_example(number) for number in generator.sample(answerable, CALIBRATION_QUESTIONS)]
         lines = (jsonl.format_example(replace(example, candidates=())) for example in chosen)
         self.calibration.write_text("".join(lines), encoding="utf-8")
 

@@ -143,7 +143,7 @@ def main(data: Path, work: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     valid, official_file = next(data.glob("cbt/cbt_valid.txt*")), next(data.glob("cbt/cbtest_NE_valid*"))
     train = next(data.glob("books/cbt_train*"))
-    books = [text.sentences() for text in find_books([valid])]
+    books = [text.read_sentences() for text in find_books([valid])]
     official = [example for _, example in read_examples(official_file)]
     located = list(locate_questions(official, books))
     for is_cross_fitted in (False, True):

@@ -20,7 +20,7 @@ import torch
 
 from asreader.runs.folder import Run
 from asreader.settings import load_settings
-from asreader.training import together
+from asreader.training import loop
 
 
 def train_recipe(options: argparse.Namespace, recipe: str) -> dict[str, object]:
@@ -30,7 +30,7 @@ def train_recipe(options: argparse.Namespace, recipe: str) -> dict[str, object]:
     common = ["train.tensorboard=false", "train.checkpoint_seconds=100000.0", "train.log_every=100"]
     settings = load_settings(options.config, [*data, *common, *options.settings, *changes.split()])
     folder, begin = options.out / name.strip(), time.monotonic()
-    runs = together.train(settings, folder, count=options.seeds, resume=folder.exists())
+    runs = loop.train(settings, folder, count=options.seeds, resume=folder.exists())
     curves = list(map(read_accuracies, runs))
     best = [max(curve) for curve in curves]
     validations = min(map(len, curves))  # a run without improvement stops earlier than others

@@ -66,7 +66,7 @@ def _rename_weights(named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def test_probabilities_and_gradients_equal_those_of_the_plain_reader(data: SyntheticData) -> None:
     ours, plain = build_pair(data)
     numbers = np.arange(len(data.store))
-    batch = Batcher(data.store, data.vocabulary).batch(numbers)
+    batch = Batcher(data.store, data.vocabulary).make_batch(numbers)
     reading = ours.answer(ours.read(batch.document), batch)  # type: ignore[operator]
     plain_batch = PlainDataset(data.store, data.vocabulary, CPU).make_batch(numbers)
     log_probabilities = plain(plain_batch)
@@ -102,7 +102,7 @@ def test_synthetic_data_has_the_shape_of_the_childrens_book_test() -> None:
     assert (data.vocabulary.rows(data.store.lexicon) > 0).all()
     assert len(data.single_example.words) == SINGLE_DOCUMENT_WORDS
     assert (len(data.single_example.question), len(data.single_example.candidates)) == (QUESTION_WORDS, CANDIDATE_COUNT)
-    distinct = len({word for number in range(64) for word in data.store.example(number).words})
+    distinct = len({word for number in range(64) for word in data.store.decode_example(number).words})
     assert distinct / data.store.lengths[:64].sum() > 0.106  # the fraction in batches of 64 official questions
 
 
@@ -195,7 +195,7 @@ def test_the_plain_reader_learns_as_ours_does(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(sys, "argv", ["plain.py", str(settings), "--seed", "3", "--out", str(tmp_path / "plain")])
     plain.main()
     assert len(calls) >= 20  # documents and questions of ten steps, and those of validations
-    ours = loop.train(load_settings(settings, ["train.seed=3"]), tmp_path / "ours")
+    ours = loop.train_run(load_settings(settings, ["train.seed=3"]), tmp_path / "ours")
     both = [
         [row["loss"] for row in map(json.loads, text.splitlines()) if row["kind"] == "train"]
         for text in ((run / "metrics.jsonl").read_text(encoding="utf-8") for run in (tmp_path / "plain", ours.folder))

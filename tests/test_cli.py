@@ -179,7 +179,8 @@ def test_answer_from_a_file_and_from_standard_input(run: Path, tmp_path: Path) -
     assert {choice["word"] for choice in from_file["candidates"]} == {"Ana", "Bo", "mill"}
     assert "<mark" in page.read_text()
     shown = run_good("answer", run, "--document", "-", *question, text=text)
-    assert "Bo¹ went to the mill²." in shown
+    rank = {choice["word"]: mark for choice, mark in zip(from_file["candidates"], "¹²³", strict=True)}
+    assert f"Bo{rank['Bo']} went to the mill{rank['mill']}." in shown
     assert "%" in shown
 
 

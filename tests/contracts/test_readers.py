@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
+from torch.func import functional_call, stack_module_state, vmap
 
-from asreader import plugins, readers
-from asreader.batches.host import Batch, Batcher
+from asreader import ops, plugins, readers
+from asreader.batches.batch import NO_ANSWER_INDEX, Batch
+from asreader.batches.device import load_on_device
+from asreader.batches.host import Batcher
 from asreader.data.example import GAP, Example
 from asreader.data.store import encode_examples
 from asreader.data.vocabulary import Vocabulary
-from asreader.readers import Reading
+from asreader.ops.keyed_dropout import dropout_key
+from asreader.readers import Forward, Reading
 
 VOCABULARY = Vocabulary(("the", "gave", "to", "apple", "."), unknown=5, entities=6)
 PLAIN = ["the", "gave", "to", "apple", "."]
@@ -41,15 +47,12 @@ def network(name: str, dtype: torch.dtype = torch.float64) -> torch.nn.Module:
 
 
 def reading(name: str, questions: list[Example], vocabulary: Vocabulary = VOCABULARY) -> Reading:
-    batch = Batcher(encode_examples(questions), vocabulary).batch(range(len(questions)))
-    return read(network(name), batch)
+    batch = Batcher(encode_examples(questions), vocabulary).make_batch(range(len(questions)))
+    found: Reading = Forward(network(name))(batch)
+    return found
 
 
-def read(built: torch.nn.Module, batch: Batch) -> Reading:
-    return built.answer(built.read(batch.document), batch)  # type: ignore[operator, no-any-return]
-
-
-def close(left: torch.Tensor, right: torch.Tensor) -> None:
+def close(left: Tensor, right: Tensor) -> None:
     torch.testing.assert_close(left, right, rtol=1e-6, atol=1e-7)
 
 
@@ -114,33 +117,140 @@ def test_empty_and_repeated_candidates_get_nothing(name: str) -> None:
     close(probabilities[[0, 2]], reading(name, [once]).probabilities[0])
 
 
+QUESTIONS = [
+    Example("x", (("Ana", "gave", "Bo", "the", "apple", "."), ("Bo", "gave", "it")), ("who", GAP), ("Ana", "Bo"), "Bo"),
+    Example("y", (("the", "apple"),), (GAP, "."), ("apple", "the", "Cy"), "the"),
+    Example("z", (("@entity4", "gave", "Cy", "to", "@entity2"),), ("@entity2", GAP), ("@entity4", "Cy"), "@entity4"),
+]
+
+
 @NAMES
 def test_gradients_agree_with_finite_differences(name: str) -> None:
-    questions = [
-        Example(
-            "x", (("Ana", "gave", "Bo", "the", "apple", "."), ("Bo", "gave", "it")), ("who", GAP), ("Ana", "Bo"), "Bo"
-        ),
-        Example("y", (("the", "apple"),), (GAP, "."), ("apple", "the", "Cy"), "the"),
-    ]
-    batch = Batcher(encode_examples(questions), VOCABULARY).batch([0, 1])
-    built = network(name)
-    names, values = zip(*built.named_parameters(), strict=True)
+    batch = Batcher(encode_examples(QUESTIONS), VOCABULARY).make_batch(range(3))
+    forward = Forward(network(name))
+    names, values = zip(*forward.named_parameters(), strict=True)
 
-    def loss(*parameters: torch.Tensor) -> torch.Tensor:
-        parametrised = _Forward(built)
-        given = {f"built.{key}": value for key, value in zip(names, parameters, strict=True)}
-        return torch.func.functional_call(parametrised, given, (batch,))
+    def loss(*parameters: Tensor) -> Tensor:
+        found: Reading = functional_call(forward, dict(zip(names, parameters, strict=True)), (batch,))
+        return found.compute_losses(batch.answers).values.sum()
 
     assert torch.autograd.gradcheck(loss, values, fast_mode=True)
 
 
-class _Forward(torch.nn.Module):
-    def __init__(self, built: torch.nn.Module) -> None:
-        super().__init__()
-        self.built = built
+@NAMES
+def test_questions_without_an_answer_or_without_support_do_not_count(name: str) -> None:
+    """Their loss is 0, their gradient too, and the mean is that of the others."""
+    found = reading(name, QUESTIONS)
+    answers = Batcher(encode_examples(QUESTIONS), VOCABULARY).make_batch(range(3)).answers
+    whole = found.compute_losses(answers)
+    assert whole.is_counted.all()
+    close(whole.values, -found.log_probabilities[range(3), answers])
+    close(whole.mean, whole.values.mean())
+    answers[1] = NO_ANSWER_INDEX
+    losses = found.compute_losses(answers)
+    assert losses.is_counted.tolist() == [True, False, True]
+    assert losses.values[1] == 0
+    close(losses.mean, whole.values[[0, 2]].mean())
+    (gradient,) = torch.autograd.grad(losses.mean, found.log_probabilities)
+    assert gradient.isfinite().all()
+    assert not gradient[1].any()
+    unsupported = replace(found, log_probabilities=torch.full_like(found.log_probabilities, -torch.inf))
+    assert not unsupported.compute_losses(answers).is_counted.any()
+    assert unsupported.compute_losses(answers).mean == 0
+    assert not unsupported.probabilities.any()
+    diverged = replace(found, log_probabilities=torch.full_like(found.log_probabilities, torch.nan))
+    assert diverged.compute_losses(answers).mean.isnan()  # a reader that diverges must be noticed
 
-    def forward(self, batch: Batch) -> torch.Tensor:
-        return read(self.built, batch).losses(batch.answers).sum()
+
+@NAMES
+def test_a_teacher_is_mixed_with_the_answer(name: str) -> None:
+    found, answers = reading(name, QUESTIONS), torch.tensor([1, 1, 0])
+    width = found.log_probabilities.shape[1]
+    teacher = torch.rand(3, width, dtype=torch.float64).where(found.log_probabilities.isfinite(), 0.0)
+    teacher /= teacher.sum(dim=1, keepdim=True)
+    mixture = 0.3 * teacher + 0.7 * torch.nn.functional.one_hot(answers, width)
+    expected = -(mixture * found.log_probabilities.where(mixture > 0, 0.0)).sum(dim=1)
+    close(found.compute_losses(answers, teacher, 0.3).values, expected)
+    plain = found.compute_losses(answers).values
+    close(found.compute_losses(answers, torch.zeros_like(teacher), 0.3).values, plain)
+    close(found.compute_losses(answers, teacher, 0.0).values, plain)
+
+
+def make_networks(name: str, vocabulary: Vocabulary, options: dict[str, object]) -> list[torch.nn.Module]:
+    built = []
+    for seed in range(2):
+        torch.manual_seed(seed)
+        own = readers.build(name, vocabulary.size, {"embedding": 5, "hidden": 4, **options}).double()
+        for parameter in own.parameters():
+            parameter.data = parameter.data * 3 + 0.05 * torch.randn_like(parameter)
+        built.append(own)
+    return built
+
+
+def draw_batches(vocabulary: Vocabulary) -> tuple[list[Batch], Batch]:
+    """A batch for each of two readers as the host makes them, and both as tensors of a device."""
+    store, numbers = encode_examples(QUESTIONS), np.array([[0, 1], [2, 0]])
+    data = load_on_device(store, vocabulary, device=torch.device("cpu"))
+    alone = [Batcher(store, vocabulary).make_batch(row) for row in numbers]
+    return alone, data.make_batch(torch.from_numpy(numbers), data.choose_shape(numbers))
+
+
+# In a small table vectors are looked up by `Positions`; where there are more rows than words, by word.
+SIZES = pytest.mark.parametrize("extra", [0, 300])
+
+
+@NAMES
+@SIZES
+@pytest.mark.parametrize("implementation", ["cpu", "reference"])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_readers_together_are_each_alone(name: str, extra: int, implementation: str, layers: int) -> None:
+    """N readers with stacked weights under vmap have the losses and gradients that each has alone."""
+    vocabulary = replace(VOCABULARY, words=(*PLAIN, *(f"word{n}" for n in range(extra))))
+    networks = list(map(Forward, make_networks(name, vocabulary, {"layers": layers})))
+    alone, together = draw_batches(vocabulary)
+    weights, buffers = stack_module_state(networks)
+    rows = torch.arange(vocabulary.size).expand(2, -1)
+
+    def losses_of(weights: dict[str, Tensor], buffers: dict[str, Tensor], tensors: dict[str, Tensor]) -> Tensor:
+        batch = Batch.from_tensors(tensors, is_compact=True)
+        found: Reading = functional_call(networks[0], (weights, buffers), (batch,))
+        return found.compute_losses(batch.answers).values
+
+    with ops.using(implementation):
+        losses = vmap(losses_of)(weights, buffers, together.tensors() | {"table_rows": rows})
+        gradients = dict(zip(weights, torch.autograd.grad(losses.sum(), list(weights.values())), strict=True))
+        for number, (own, batch) in enumerate(zip(networks, alone, strict=True)):
+            expected = own(batch).compute_losses(batch.answers).values
+            torch.testing.assert_close(losses[number], expected, rtol=0, atol=1e-9)
+            own.zero_grad()
+            expected.sum().backward()
+            for key, parameter in own.named_parameters():
+                torch.testing.assert_close(gradients[key][number], parameter.grad, rtol=0, atol=1e-9)
+
+
+@SIZES
+def test_readers_together_drop_what_each_drops_alone(extra: int) -> None:
+    """Dropout is a function of each reader's key, whatever the layout of the batch."""
+    vocabulary = replace(VOCABULARY, words=(*PLAIN, *(f"word{n}" for n in range(extra))))
+    networks = list(map(Forward, make_networks("attention_sum", vocabulary, {"dropout": 0.4})))
+    alone, together = draw_batches(vocabulary)
+    weights, buffers = stack_module_state(networks)
+    keys = torch.tensor([11, 1 << 30])
+    rows = torch.arange(vocabulary.size).expand(2, -1)
+
+    def losses_of(weights: dict[str, Tensor], tensors: dict[str, Tensor], key: Tensor) -> Tensor:
+        batch = Batch.from_tensors(tensors, is_compact=True)
+        with dropout_key(key):
+            found: Reading = functional_call(networks[0], (weights, buffers), (batch,))
+        return found.compute_losses(batch.answers).values
+
+    losses = vmap(losses_of)(weights, together.tensors() | {"table_rows": rows}, keys)
+    for number, (own, batch) in enumerate(zip(networks, alone, strict=True)):
+        with dropout_key(keys[number]):
+            expected = own(batch).compute_losses(batch.answers).values
+        torch.testing.assert_close(losses[number], expected, rtol=0, atol=1e-9)
+        assert not torch.allclose(losses[number], own.eval()(batch).compute_losses(batch.answers).values)
+        own.train()
 
 
 @NAMES

@@ -6,11 +6,14 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 import safetensors
 
 import asreader
+from asreader import ops
 from asreader.cloze.stories.generator import generate_stories
+from asreader.data.store import encode_examples
 from asreader.inference.reader import Reader
 
 FOLDER = Path(asreader.__file__).parent / "pretrained"
@@ -49,3 +52,32 @@ def test_half_precision_is_in_the_file_alone(weight: str) -> None:
     assert str(Reader.load(device="cpu").network.get_parameter(weight).dtype) == "torch.float32"
     with safetensors.safe_open(FOLDER / "weights.safetensors", framework="pt") as file:
         assert str(file.get_tensor(weight).dtype) == "torch.float16"
+
+
+def test_answers_are_the_same_with_every_implementation() -> None:
+    """A run of an older version answers as before: the reference implementations are the equations."""
+    reader, examples = Reader.load(device="cpu"), list(generate_stories(30, seed=8))
+    for example in examples[:6]:
+        fast = reader.explain(example)
+        with ops.using("reference"):
+            slow = reader.explain(example)
+        assert fast.answer == slow.answer
+        assert fast.sure == slow.sure
+        assert fast.confidence == pytest.approx(slow.confidence, abs=1e-6)
+        np.testing.assert_allclose(fast.attention, slow.attention, rtol=0, atol=1e-6)
+        expected = {choice.word: choice.probability for choice in slow.candidates}
+        assert {choice.word: choice.probability for choice in fast.candidates} == pytest.approx(expected, abs=1e-6)
+    store = encode_examples(examples)
+    evaluation = reader.evaluate(store)
+    with ops.using("reference"):
+        reference = reader.evaluate(store)
+    assert evaluation.loss == pytest.approx(reference.loss, abs=1e-6)
+    for one, other in zip(evaluation.predictions, reference.predictions, strict=True):
+        assert one.best == other.best
+        np.testing.assert_allclose(one.probabilities, other.probabilities, rtol=0, atol=1e-6)
+
+
+def test_answers_are_right() -> None:
+    """Whatever is wrong with rows, weights or the pointer sum would make the accuracy fall."""
+    evaluation = Reader.load(device="cpu").evaluate(encode_examples(generate_stories(100, seed=8)))
+    assert evaluation.scores.accuracy > 0.6

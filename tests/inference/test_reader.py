@@ -157,7 +157,42 @@ def test_json_has_the_fixed_fields() -> None:
 def test_unknown_words_are_counted_over_documents() -> None:
     asked = reader()
     examples = [Example("a", (("the", "zzz"), ("the",)), (GAP,)), Example("b", (("zzz", "yyy"),), (GAP,))]
-    assert asked.unknown_words(encode_examples(examples)) == 3 / 5
+    assert asked.evaluate(encode_examples(examples)).unknown_words == 3 / 5
+
+
+def test_a_store_without_questions_has_no_predictions() -> None:
+    evaluation = reader().evaluate(encode_examples([]))
+    assert (evaluation.predictions, evaluation.loss, evaluation.unknown_words) == ([], 0.0, 0.0)
+
+
+def test_the_loss_is_the_mean_over_questions_whose_answer_has_support() -> None:
+    examples = [
+        Example("a", (("Ana", "thanked", "Bo"),), (GAP, "thanked", "Bo"), ("Ana", "Bo"), "Ana"),
+        Example("b", (("Ana", "thanked", "Bo"),), (GAP, "thanked", "Bo"), ("Ana", "Cy"), "Cy"),
+        Example("c", (("Ana", "thanked", "Bo"),), (GAP, "thanked", "Ana"), ("Ana", "Bo"), "Bo"),
+        Example("d", (("Ana", "thanked", "Bo"),), (GAP, "thanked", "Bo"), ("Ana", "Bo")),
+    ]
+    asked, store = reader(), encode_examples(examples)
+    ((numbers, batch, reading),) = asked.read_store(store)
+    losses = [-float(reading.log_probabilities[list(numbers).index(n), place]) for n, place in ((0, 0), (2, 1))]
+    assert batch.answers[np.argsort(numbers)].tolist() == [0, 1, 1, -1]
+    assert asked.evaluate(store).loss == pytest.approx(sum(losses) / 2)
+
+
+def test_predictions_have_the_candidates_of_the_data_in_its_order() -> None:
+    """Also where other questions of the batch have more candidates, or where they are proposed from the document."""
+    examples = [
+        Example("a", (("Bo", "thanked", "Ana", "and", "Bo"),), (GAP,), ("Cy", "Bo", "Ana", "and"), "Bo"),
+        Example("b", (("Bo", "thanked", "Ana"),), (GAP,), ("Ana",), "Ana"),
+        Example("c", (("Bo", ".", "Ana", "Bo"),), (GAP,)),
+    ]
+    predictions = reader().evaluate(encode_examples(examples)).predictions
+    assert [prediction.id for prediction in predictions] == ["a", "b", "c"]
+    assert [prediction.candidates for prediction in predictions] == [example.choices for example in examples]
+    assert [prediction.answer for prediction in predictions] == ["Bo", "Ana", None]
+    for prediction in predictions:
+        assert len(prediction.probabilities) == len(prediction.candidates)
+        assert prediction.probabilities.sum() == pytest.approx(1, abs=1e-6)
 
 
 def test_a_device_that_is_not_there_is_said() -> None:

@@ -18,7 +18,7 @@ def runs(tmp_path: Path) -> Path:
     for name in ("a", "deep/b"):
         folder = tmp_path / name
         folder.mkdir(parents=True)
-        Run(folder).begin(Config(), Vocabulary(("lamp",), unknown=1))
+        Run(folder).create(Config(), Vocabulary(("lamp",), unknown=1))
     return tmp_path
 
 

@@ -53,13 +53,13 @@ def run_here(
     items: Iterable[Any],
     workers: int = 0,
     *,
-    share: ResourceRequest,
-    stopping: Callable[[], bool],
+    resources: ResourceRequest,
+    should_stop: Callable[[], bool],
 ) -> Iterator[Outcome[Any, Any]]:
     """An executor that runs in this process."""
     for item in items:
         yield attempt_item(function, item)
-        if stopping():
+        if should_stop():
             raise KeyboardInterrupt
 
 

@@ -46,13 +46,13 @@ def read_contents(out: Path) -> dict[str, list[bytes]]:
 def trained_ids(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of the runs that were trained or resumed."""
     trained: list[str] = []
-    original = loop.train
+    original = loop.train_run
 
-    def train(settings: Config, folder: Path, *, resume: bool = False) -> Run:
+    def train_run(settings: Config, folder: Path, *, resume: bool = False) -> Run:
         trained.append(folder.name)
         return original(settings, folder, resume=resume)
 
-    monkeypatch.setattr(loop, "train", train)
+    monkeypatch.setattr(loop, "train_run", train_run)
     return trained
 
 
@@ -61,7 +61,7 @@ def test_a_sweep_trains_each_run_as_if_alone(sweep_small: SweepFunction, tmp_pat
     assert [row.state for row in report.rows] == [DONE] * 4
     assert [dict(row.run.combination)["reader.hidden"] for row in report.rows] == ["4", "4", "8", "8"]
     for row in report.rows:
-        alone = loop.train(row.run.settings, tmp_path / "alone" / row.run.id)
+        alone = loop.train_run(row.run.settings, tmp_path / "alone" / row.run.id)
         scored = metrics.score_predictions(predictions.read_predictions(alone.predictions("valid")))
         assert row.accuracy == scored.accuracy
     assert read_contents(tmp_path / "out") == read_contents(tmp_path / "alone")
@@ -132,7 +132,7 @@ def test_a_damaged_unfinished_run_starts_again(
     run = report.rows[0].run
     expected = read_contents(tmp_path / "whole")
     unfinished = replace(run, folder=tmp_path / "out" / run.id)
-    loop.train(unfinished.limit_epochs(1).settings, unfinished.folder)  # one epoch of two
+    loop.train_run(unfinished.limit_epochs(1).settings, unfinished.folder)  # one epoch of two
     damaged = unfinished.folder / name
     if name == "weights.safetensors":
         damaged.unlink()
@@ -318,16 +318,17 @@ def test_a_run_that_cannot_be_trained_with_others_fails_alone(
     expected = read_contents(tmp_path / "whole")
     runs = [replace(row.run, folder=tmp_path / "out" / row.run.id) for row in report.rows]
     groups: list[list[int]] = []
+    original = loop.train_runs
 
-    def train_together(settings: Sequence[Config], folders: Sequence[Path], *, resume: bool) -> None:
+    def train_runs(settings: Sequence[Config], folders: Sequence[Path], *, resume: bool) -> None:
         """Memory for two readers; the one with seed 3 never fits."""
         groups.append([one.train.seed for one in settings])
         if len(settings) > 2 or any(one.train.seed == 3 for one in settings):
             raise RuntimeError("CUDA out of memory")
         for one, folder in zip(settings, folders, strict=True):
-            loop.train(one, folder, resume=resume)
+            original([one], [folder], resume=resume)
 
-    monkeypatch.setattr(worker, "train_together", train_together)
+    monkeypatch.setattr(loop, "train_runs", train_runs)
     monkeypatch.setattr(worker, "pick_device", lambda name: torch.device("cuda"))
     trained = worker.train_work_item(WorkItem(tuple(runs)))
     assert groups == [[1, 2, 3, 4], [1, 2], [3, 4], [3], [4]]
@@ -340,7 +341,10 @@ def test_runs_trained_together_equal_runs_trained_alone(
     sweep_small: SweepFunction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = sweep_small(tmp_path / "whole", "train.learning_rate=0.01,0.02", seeds=2)
-    runs = [replace(row.run, folder=tmp_path / "out" / row.run.id) for row in report.rows]
+    runs = []
+    for planned in (row.run for row in report.rows):
+        stacked = replace(planned.settings, train=replace(planned.settings.train, engine="stacked"))
+        runs.append(replace(planned, folder=tmp_path / "out" / planned.id, settings=stacked))
     monkeypatch.setattr(worker, "pick_device", lambda name: torch.device("cuda"))
     worker.train_work_item(WorkItem((runs[0].limit_epochs(1),)))  # one of them was started before
     trained = worker.train_work_item(WorkItem(tuple(runs)))

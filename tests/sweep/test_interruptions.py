@@ -84,7 +84,7 @@ def find_workers(driver: int) -> list[int]:
     return [
         process
         for process, command in find_descendants(driver).items()
-        if "spawn_main" in command or command.startswith("ray::work")
+        if "spawn_main" in command or command.startswith("ray::run_item")
     ]
 
 

@@ -97,7 +97,7 @@ def test_a_teacher_is_identified_by_its_predictions(small: Path, tmp_path: Path)
         ("reader.hiden=8", "hidden"),
         ("reader.hidden=0", "at least 1"),
         ("train.epochs=0", "at least 1"),
-        ("train.backend=ddp", "each on one device"),
+        ("train.engine=ddp", "each on one device"),
         ("train.device=cuda:1", "CUDA_VISIBLE_DEVICES"),
         ("data.valid=", "data.valid is not set"),
         ("data.train=nowhere.jsonl", "no such file"),

@@ -23,6 +23,7 @@ from asreader.data.store import Store, encode_examples
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Prediction
+from asreader.inference.reader import Reader
 from asreader.readers import Reading
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings
@@ -62,12 +63,12 @@ def test_losses_and_gradients_are_those_of_a_slow_computation(
     drawn: tuple[list[list[float]], list[int], list[list[float]]], weight: float
 ) -> None:
     logs, answers, said = drawn
-    teacher = Teacher(np.zeros(0, np.float32), np.zeros(0, np.int64), weight)
     found = torch.tensor(logs, dtype=torch.float64, requires_grad=True)
-    losses = teacher.losses(reading(found), torch.tensor(answers), torch.tensor(said, dtype=torch.float64))
+    computed = reading(found).compute_losses(torch.tensor(answers), torch.tensor(said, dtype=torch.float64), weight)
+    losses = computed.values[computed.is_counted]
     rows = [row for row, answer in enumerate(answers) if answer >= 0 and logs[row][answer] > NOTHING]
     assert losses.tolist() == pytest.approx([slow(logs[row], answers[row], said[row], weight) for row in rows])
-    losses.sum().backward()
+    computed.values.sum().backward()
     assert found.grad is not None
     for row, own in enumerate(logs):
         for place, log in enumerate(own):
@@ -105,8 +106,8 @@ def one_hot(example: Example) -> Prediction:
 def test_a_teacher_that_knows_the_answers_is_no_teacher(tmp_path: Path, weight: float) -> None:
     settings = story_settings(tmp_path)
     predictions.write_predictions(tmp_path / "right.jsonl", map(one_hot, generate_stories(44, 1)))
-    plain = loop.train(settings, tmp_path / "plain")
-    run = loop.train(taught(settings, tmp_path / "right.jsonl", weight=weight), tmp_path / "taught")
+    plain = loop.train_run(settings, tmp_path / "plain")
+    run = loop.train_run(taught(settings, tmp_path / "right.jsonl", weight=weight), tmp_path / "taught")
     assert losses(run) == pytest.approx(losses(plain), abs=1e-5)
 
 
@@ -124,14 +125,14 @@ def test_a_teachers_doubts_are_learnt(tmp_path: Path) -> None:
     )
     settings = replace(settings, data=replace(settings.data, valid=""))
     for weight, confidence in ((1.0, 0.5), (0.5, 0.75)):
-        run = loop.train(taught(settings, tmp_path / "even.jsonl", weight=weight), tmp_path / f"run{weight}")
-        found = loop.Reader.load(run.folder, "cpu").answer("Ana and Bo met .", "XXXXX met .", ["Ana", "Bo"])
+        run = loop.train_run(taught(settings, tmp_path / "even.jsonl", weight=weight), tmp_path / f"run{weight}")
+        found = Reader.load(run.folder, "cpu").answer("Ana and Bo met .", "XXXXX met .", ["Ana", "Bo"])
         assert found.confidence == pytest.approx(confidence, abs=0.05)
 
 
 def shown(teacher: Teacher, store: Store) -> list[list[float]]:
     widths = [len(store.candidates(number, store.document(number))) for number in range(len(store))]
-    return [teacher.said(np.array([number]), width)[0].tolist() for number, width in enumerate(widths)]
+    return [teacher.look_up(np.array([number]), width)[0].tolist() for number, width in enumerate(widths)]
 
 
 def random_prediction(example: Example, generator: np.random.Generator) -> Prediction:
@@ -152,11 +153,11 @@ def test_files_are_aligned_by_question_and_candidate_and_averaged(tmp_path: Path
             shuffled.append(Prediction(one.id, one.answer, mixed, one.probabilities[order]))
         other = Prediction("of another book", None, ("Ana",), np.array([1.0]))
         predictions.write_predictions(tmp_path / f"{number}.jsonl", [*shuffled, other])
-    found = distillation.teacher(f"{tmp_path / '0.jsonl'}, {tmp_path / '1.jsonl'}", 0.5, store)
+    found = distillation.load_teacher([tmp_path / "0.jsonl", tmp_path / "1.jsonl"], 0.5, store)
     for own, one, two in zip(shown(found, store), *said, strict=True):
         assert own == pytest.approx(((one.probabilities + two.probabilities) / 2).tolist(), abs=1e-6)
     assert found.probabilities.dtype == np.float32
-    padded = found.said(np.array([4, 0]), 99)
+    padded = found.look_up(np.array([4, 0]), 99)
     assert padded[1, : len(asked[0].candidates)].tolist() == shown(found, store)[0]
     assert padded.sum(dim=1).tolist() == pytest.approx([1, 1])
 
@@ -166,7 +167,7 @@ def test_copies_and_empty_candidates_have_nothing_and_the_rest_sums_to_one(tmp_p
     said = Prediction("x", "Ana", ("Ana", "Bo", "Ana", ""), np.array([0.3, 0.1, 0.0, 0.2]))
     predictions.write_predictions(tmp_path / "said.jsonl", [said])
     store = encode_examples([example])
-    (found,) = shown(distillation.teacher(str(tmp_path / "said.jsonl"), 0.5, store), store)
+    (found,) = shown(distillation.load_teacher([tmp_path / "said.jsonl"], 0.5, store), store)
     assert found == pytest.approx([0.75, 0, 0.25, 0])
 
 
@@ -183,22 +184,22 @@ def test_a_file_that_does_not_fit_is_refused_by_the_name_of_the_question(tmp_pat
     ):
         predictions.write_predictions(path, wrong)
         with pytest.raises(InputError, match=said) as caught:
-            loop.train(taught(settings, path), tmp_path / "run")
+            loop.train_run(taught(settings, path), tmp_path / "run")
         assert repr(third.id) in str(caught.value)
         assert not (tmp_path / "run").exists()
     with pytest.raises(InputError, match="cannot be read"):
-        loop.train(taught(settings, tmp_path / "nowhere.jsonl"), tmp_path / "run")
+        loop.train_run(taught(settings, tmp_path / "nowhere.jsonl"), tmp_path / "run")
     with pytest.raises(InputError, match="names no file"):
-        distillation.teacher(" , ", 0.5, encode_examples(generate_stories(2, 1)))
+        distillation.load_teacher([], 0.5, encode_examples(generate_stories(2, 1)))
     with pytest.raises(InputError, match="share an id"):
-        distillation.teacher(str(path), 0.5, encode_examples([*generate_stories(1, 1), *generate_stories(1, 1)]))
+        distillation.load_teacher([path], 0.5, encode_examples([*generate_stories(1, 1), *generate_stories(1, 1)]))
 
 
 def test_questions_that_are_not_trained_on_need_no_teacher(tmp_path: Path) -> None:
     asked = [*generate_stories(4, 1)]
     hopeless = replace(asked[2], document=(("Nobody", "came", "."),))
     predictions.write_predictions(tmp_path / "said.jsonl", [one_hot(one) for one in asked if one is not asked[2]])
-    distillation.teacher(str(tmp_path / "said.jsonl"), 0.5, encode_examples([*asked[:2], hopeless, asked[3]]))
+    distillation.load_teacher([tmp_path / "said.jsonl"], 0.5, encode_examples([*asked[:2], hopeless, asked[3]]))
 
 
 def test_the_commands_of_the_documentation_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,6 +23,8 @@ from asreader.inference.reader import Reader
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings
 from asreader.training import loop
+from asreader.training.engines import PendingLosses
+from asreader.training.engines.plain import PlainEngine
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +42,14 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
 @pytest.fixture(scope="module")
 def whole(settings: Config, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The run that nothing interrupts."""
-    return loop.train(settings, tmp_path_factory.mktemp("runs") / "whole")
+    return loop.train_run(settings, tmp_path_factory.mktemp("runs") / "whole")
 
 
 @pytest.fixture(scope="module")
 def beyond(settings: Config, whole: Run, tmp_path_factory: pytest.TempPathFactory) -> Config:
     """All that the paper's recipe does not have."""
     said = tmp_path_factory.mktemp("teacher") / "said.jsonl"
-    store = loop.load(settings.data.train, "train", settings)
+    store = loop.load_split(settings.data.train, "train", settings)
     predictions.write_predictions(said, Reader.load(whole.folder, "cpu").evaluate(store).predictions)
     options = replace(settings.train, warmup=4, decay="cosine", average=0.9, teacher=str(said), teacher_weight=0.3)
     return replace(settings, reader={**settings.reader, "dropout": 0.2}, train=options)
@@ -55,7 +58,7 @@ def beyond(settings: Config, whole: Run, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module")
 def whole_beyond(beyond: Config, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The run with all of it that nothing interrupts."""
-    return loop.train(beyond, tmp_path_factory.mktemp("runs") / "beyond")
+    return loop.train_run(beyond, tmp_path_factory.mktemp("runs") / "beyond")
 
 
 def same_files(left: Run, right: Run) -> bool:
@@ -72,8 +75,8 @@ def test_a_run_has_its_files_and_no_pickle(whole: Run) -> None:
 
 
 def test_same_seed_same_weights_other_seed_other_weights(settings: Config, whole: Run, tmp_path: Path) -> None:
-    assert same_files(loop.train(settings, tmp_path / "again"), whole)
-    other = loop.train(replace(settings, train=replace(settings.train, seed=2)), tmp_path / "other")
+    assert same_files(loop.train_run(settings, tmp_path / "again"), whole)
+    other = loop.train_run(replace(settings, train=replace(settings.train, seed=2)), tmp_path / "other")
     assert not torch.equal(other.load_weights()["embed.weight"], whole.load_weights()["embed.weight"])
 
 
@@ -96,20 +99,20 @@ def test_so_it_does_with_dropout_schedule_average_and_teacher(
 
 
 def stopped_and_resumed(settings: Config, folder: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    original, taken = loop.Training.step, 0
+    original, taken = PlainEngine.run, 0
 
-    def stopping(self: loop.Training, *arguments: object) -> torch.Tensor:
+    def run_then_stop(self: PlainEngine, *arguments: Any) -> PendingLosses:
         nonlocal taken
         taken += 1
         if taken == steps:
             os.kill(os.getpid(), signal.SIGINT)
-        return original(self, *arguments)  # type: ignore[arg-type]
+        return original(self, *arguments)
 
-    monkeypatch.setattr(loop.Training, "step", stopping)
+    monkeypatch.setattr(PlainEngine, "run", run_then_stop)
     with pytest.raises(KeyboardInterrupt):
-        loop.train(settings, folder / "run")
+        loop.train_run(settings, folder / "run")
     monkeypatch.undo()
-    loop.train(settings, folder / "run", resume=True)
+    loop.train_run(settings, folder / "run", resume=True)
 
 
 def _rows(run: Path) -> list[tuple[int, str]]:
@@ -141,7 +144,7 @@ def test_killed_without_mercy_and_resumed_equals_uninterrupted(settings: Config,
 
 def test_best_weights_are_kept_and_training_stops_when_nothing_gets_better(settings: Config, tmp_path: Path) -> None:
     hasty = replace(settings, train=replace(settings.train, epochs=30, patience=2, learning_rate=0.5))
-    run = loop.train(hasty, tmp_path / "run")
+    run = loop.train_run(hasty, tmp_path / "run")
     rows = [json.loads(line) for line in run.metrics.read_text().splitlines()]
     scores = [row["accuracy"] for row in rows if row["kind"] == "valid"]
     best = max(scores)
@@ -153,7 +156,7 @@ def test_best_weights_are_kept_and_training_stops_when_nothing_gets_better(setti
 
 def test_validation_every_few_batches_and_by_loss(settings: Config, tmp_path: Path) -> None:
     often = replace(settings, train=replace(settings.train, validate_every=4, metric="loss", patience=99))
-    run = loop.train(often, tmp_path / "run")
+    run = loop.train_run(often, tmp_path / "run")
     rows = [json.loads(line) for line in run.metrics.read_text().splitlines()]
     valid = [row for row in rows if row["kind"] == "valid"]
     assert [row["step"] for row in valid] == [4, 8, 12, 16, 20]
@@ -163,31 +166,31 @@ def test_validation_every_few_batches_and_by_loss(settings: Config, tmp_path: Pa
 
 def test_the_end_of_training_is_validated_too(settings: Config, tmp_path: Path) -> None:
     often = replace(settings, train=replace(settings.train, validate_every=7, patience=99))
-    rows = [json.loads(line) for line in loop.train(often, tmp_path / "run").metrics.read_text().splitlines()]
+    rows = [json.loads(line) for line in loop.train_run(often, tmp_path / "run").metrics.read_text().splitlines()]
     assert [row["step"] for row in rows if row["kind"] == "valid"] == [7, 14, 20]
 
 
 def test_without_validation_data_the_last_weights_are_kept(settings: Config, tmp_path: Path) -> None:
-    run = loop.train(replace(settings, data=replace(settings.data, valid="")), tmp_path / "run")
+    run = loop.train_run(replace(settings, data=replace(settings.data, valid="")), tmp_path / "run")
     state = load_file(run.folder / "state.safetensors")
     assert torch.equal(run.load_weights()["embed.weight"], state["network.embed.weight"])
 
 
 def test_what_is_fixed_for_a_run_cannot_change(settings: Config, whole: Run) -> None:
     with pytest.raises(InputError, match="--resume"):
-        loop.train(settings, whole.folder)
+        loop.train_run(settings, whole.folder)
     for other in (
         replace(settings, reader={**settings.reader, "hidden": 16}),
         replace(settings, data=replace(settings.data, min_count=3)),
     ):
         with pytest.raises(InputError, match="only \\[train\\] may change"):
-            loop.train(other, whole.folder, resume=True)
+            loop.train_run(other, whole.folder, resume=True)
 
 
 def test_a_run_keeps_its_teacher(beyond: Config, whole_beyond: Run) -> None:
     for change in ({"teacher": ""}, {"teacher_weight": 0.9}):
         with pytest.raises(InputError, match="a run keeps both"):
-            loop.train(replace(beyond, train=replace(beyond.train, **change)), whole_beyond.folder, resume=True)  # type: ignore[arg-type]
+            loop.train_run(replace(beyond, train=replace(beyond.train, **change)), whole_beyond.folder, resume=True)  # type: ignore[arg-type]
 
 
 def test_every_extra_changes_the_run_and_the_card_names_it(
@@ -202,17 +205,17 @@ def test_every_extra_changes_the_run_and_the_card_names_it(
         ("average", "moving average", replace(settings, train=replace(settings.train, average=0.9))),
         ("teacher", "`said.jsonl`", replace(settings, train=replace(settings.train, teacher=options.teacher))),
     ):
-        run = loop.train(changed, tmp_path / name)
+        run = loop.train_run(changed, tmp_path / name)
         assert word in (run.folder / "card.md").read_text()
         assert word not in paper
         assert not torch.equal(run.load_weights()["embed.weight"], whole.load_weights()["embed.weight"])
 
 
 def test_a_finished_run_can_be_trained_on(settings: Config, tmp_path: Path) -> None:
-    loop.train(settings, tmp_path / "run")
+    loop.train_run(settings, tmp_path / "run")
     longer = replace(settings, train=replace(settings.train, epochs=3))
-    assert len(_rows(loop.train(longer, tmp_path / "run", resume=True).folder)) == 3
-    at_once = loop.train(longer, tmp_path / "at_once")
+    assert len(_rows(loop.train_run(longer, tmp_path / "run", resume=True).folder)) == 3
+    at_once = loop.train_run(longer, tmp_path / "at_once")
     assert same_files(Run(tmp_path / "run"), at_once)
 
 
@@ -227,24 +230,24 @@ def test_questions_that_cannot_be_pointed_at_are_left_out_of_training_only(tmp_p
         reader={"embedding": 4, "hidden": 4},
         train=TrainSettings(epochs=3, learning_rate=0.05, device="cpu", tensorboard=False),
     )
-    run = loop.train(settings, tmp_path / "run")
+    run = loop.train_run(settings, tmp_path / "run")
     found = metrics.score_predictions(predictions.read_predictions(run.predictions("valid")))
     assert (found.questions, found.accuracy) == (16, 0.5)
     with pytest.raises(InputError, match="nothing to learn"):
         data.write_text("".join(map(jsonl.format_example, missing)))
-        loop.train(settings, tmp_path / "nothing")
+        loop.train_run(settings, tmp_path / "nothing")
 
 
 def test_train_and_evaluation_vocabulary(settings: Config, tmp_path: Path) -> None:
     both = replace(settings, data=replace(settings.data, vocabulary="train+evaluation"))
-    run = loop.train(replace(both, train=replace(both.train, epochs=1)), tmp_path / "run")
-    assert Reader.load(run.folder).evaluate(loop.load(settings.data.valid, "valid", settings)).unknown_words == 0
+    run = loop.train_run(replace(both, train=replace(both.train, epochs=1)), tmp_path / "run")
+    assert Reader.load(run.folder).evaluate(loop.load_split(settings.data.valid, "valid", settings)).unknown_words == 0
 
 
 def test_tensorboard_has_the_same_figures(settings: Config, tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run = loop.train(replace(settings, train=replace(settings.train, tensorboard=True)), tmp_path / "run")
+    run = loop.train_run(replace(settings, train=replace(settings.train, tensorboard=True)), tmp_path / "run")
     board = EventAccumulator(str(run.tensorboard)).Reload()
     rows = [json.loads(line) for line in run.metrics.read_text().splitlines()]
     shown = [(event.step, round(event.value, 5)) for event in board.Scalars("valid/accuracy")]
@@ -271,6 +274,6 @@ def test_it_says_so_if_answers_are_unknown_in_validation_only(
     for valid in (known, strangers):
         own = replace(settings.data, train=data("t.jsonl", known * 3), valid=data("v.jsonl", valid), anonymise=0.0)
         once = replace(settings.train, epochs=1)
-        loop.train(replace(settings, data=own, train=once), tmp_path / f"run{len(warned)}")
+        loop.train_run(replace(settings, data=own, train=once), tmp_path / f"run{len(warned)}")
         warned.append("data.min_count" in capsys.readouterr().err)
     assert warned == [False, True]

@@ -29,6 +29,7 @@ class Words:
     lengths: Int[Tensor, "*N B"]
     # Rows number a table that holds the batch's unique words alone, which takes the place of the embedding table.
     is_compact: bool = False
+    table_rows: Int[Tensor, "*N U"] | None = None  # of a compact table: which embedding row each of its rows is
     order: RowOrder | None = None  # positions sorted by row, time first, if an engine has prepared them
 
     @cached_property
@@ -65,7 +66,7 @@ class Batch:
         if self.in_document.device == device:
             return self
         tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in self.tensors().items()}
-        return Batch.from_tensors(tensors)
+        return Batch.from_tensors(tensors, is_compact=self.document.is_compact)
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by name; `from_tensors` is the way back, also inside `torch.func.vmap`."""
@@ -80,6 +81,8 @@ class Batch:
             "candidate_at": self.candidate_at,
             "answers": self.answers,
         }
+        if self.document.table_rows is not None:
+            named["table_rows"] = self.document.table_rows
         if self.document.order is not None:
             named |= {f"order_{number}": tensor for number, tensor in enumerate(self.document.order.tensors())}
         return named
@@ -88,9 +91,10 @@ class Batch:
     def from_tensors(cls, named: Mapping[str, Tensor], *, is_compact: bool = False) -> Batch:
         """A Batch of these tensors."""
         order = RowOrder(*(named[f"order_{number}"] for number in range(4))) if "order_0" in named else None
+        table_rows = named.get("table_rows")
         return cls(
-            document=Words(named["document"], named["document_lengths"], is_compact, order),
-            question=Words(named["question"], named["question_lengths"], is_compact),
+            document=Words(named["document"], named["document_lengths"], is_compact, table_rows, order),
+            question=Words(named["question"], named["question_lengths"], is_compact, table_rows),
             in_document=named["in_document"],
             candidates=named["candidates"],
             eligible=named["eligible"],

@@ -80,12 +80,13 @@ class EncodedDocument:
         chosen = self._locate_candidates(candidates) if candidates else self._proposed
         row, _ = self._assign_rows((*question, *chosen.heads), self._row, self._assigned)
         question_rows = [row[word] for word in question]
-        before, behind = place_question(np.array(question_rows, np.int32), self._question_at)
+        placed = place_question(np.array(question_rows, np.int32), self._question_at)
+        before, behind = (rows.tolist() for rows in placed)
         start, stop = len(before), len(before) + len(self._rows)
         document = self.words if self._question_at == "apart" else _words([*before, *self._rows, *behind])
         column = torch.arange(document.rows.shape[1])
         candidate_at = chosen.place_mentions(len(self._rows))
-        if start or len(behind):
+        if before or behind:
             candidate_at = functional.pad(candidate_at, (0, 0, start, len(behind)), value=NO_CANDIDATE)
         batch = Batch(
             document=document,

@@ -23,10 +23,10 @@ def convert(
     from asreader.data.dataset import load_examples
     from asreader.system import atomic_files
 
-    line = plugins.load_plugin("data.formats", to.value).line
+    format_example = plugins.load_plugin("data.formats", to.value).format_example
     count = 0
     with atomic_files.atomic_write(out) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
         for _, example in load_examples(data, format=format, only=only, skip_bad=skip_bad):
-            file.write(line(example))
+            file.write(format_example(example))
             count += 1
     print(f"{count:,} questions -> {out}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -29,16 +29,16 @@ from asreader.readers.layers import EncodedWords
 class Reading:
     """What a reader returns for a Batch: log attention over positions, log P of each candidate (-inf: no support)."""
 
-    log_attention: Float[Tensor, "B T"]
-    log_probabilities: Float[Tensor, "B C"]
+    log_attention: Float[Tensor, "*N B T"]
+    log_probabilities: Float[Tensor, "*N B C"]
 
     @property
-    def attention(self) -> Float[Tensor, "B T"]:
+    def attention(self) -> Float[Tensor, "*N B T"]:
         """Where the reader looked."""
         return self.log_attention.exp()
 
     @property
-    def probabilities(self) -> Float[Tensor, "B C"]:
+    def probabilities(self) -> Float[Tensor, "*N B C"]:
         """Normalized over the candidates: they sum to one, or are all zero where no candidate has any support."""
         unsupported = self.log_probabilities.isneginf().all(dim=-1, keepdim=True)
         return self.log_probabilities.masked_fill(unsupported, 0.0).softmax(dim=-1).masked_fill(unsupported, 0.0)
@@ -56,10 +56,11 @@ class Reading:
         without support is spread over those that have some; if it gives these nothing, the answer alone counts.
         """
         of_answer = self.log_probabilities.gather(1, answers.long().clamp(min=0)[:, None])[:, 0]
-        is_counted = (answers >= 0) & of_answer.isfinite()
+        # -inf: no support. A NaN counts, so that a reader that diverges is noticed.
+        is_counted = (answers >= 0) & ~of_answer.isneginf()
         losses = -of_answer.where(is_counted, 0.0)
         if teacher is not None:
-            supported = self.log_probabilities.isfinite()
+            supported = ~self.log_probabilities.isneginf()
             target = teacher.where(supported, 0.0)
             total = target.sum(dim=-1, keepdim=True)
             weight = teacher_weight * (total[:, 0] > 0)
@@ -81,6 +82,7 @@ class Losses:
         return self.values.sum() / self.is_counted.sum().clamp(min=1)
 
 
+@runtime_checkable
 class ReaderNetwork(Protocol):
     """What every reader can do."""
 

@@ -47,5 +47,7 @@ class AttentionSum(nn.Module):
         if self.normalise == "candidates":
             # A question none of whose candidates is mentioned has no distribution: all stay at -inf.
             total = support.logsumexp(-1, keepdim=True)
-            support = torch.where(support.isfinite(), support - total.nan_to_num(neginf=0.0), -torch.inf)
+            support = torch.where(
+                support.isneginf(), -torch.inf, support - total.clamp(min=torch.finfo(total.dtype).min)
+            )
         return Reading(log_attention, support)

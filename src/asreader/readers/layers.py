@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -29,13 +30,17 @@ class EmbeddedWords:
     table: Float[Tensor, "U E"]
     positions: Positions
     words: Words
+    rows: Int[Tensor, " U"] | None = None  # of the embedding table, if the vectors come from there
 
     @classmethod
-    def from_vectors(cls, vectors: Float[Tensor, "B T E"], words: Words) -> EmbeddedWords:
+    def from_vectors(
+        cls, vectors: Float[Tensor, "B T E"], words: Words, rows: Int[Tensor, "B T"] | None = None
+    ) -> EmbeddedWords:
         """Every position has a vector of its own."""
         batch, steps = vectors.shape[:2]
         positions = Positions.identity((steps, batch), vectors.device)
-        return cls(vectors.transpose(0, 1).flatten(0, 1), positions, words)
+        own_rows = None if rows is None else rows.transpose(0, 1).flatten()
+        return cls(vectors.transpose(0, 1).flatten(0, 1), positions, words, own_rows)
 
     @property
     def vectors(self) -> Float[Tensor, "B T E"]:
@@ -55,19 +60,22 @@ class Embedding(nn.Embedding):
         if words.is_compact:
             return self._embed_compact(words)
         if words.rows.device.type != "cpu":  # finding unique rows would wait for the device
-            return EmbeddedWords.from_vectors(self(words.rows), words)
+            return EmbeddedWords.from_vectors(self(words.rows), words, words.rows)
         rows, index = words.rows.unique(return_inverse=True)
-        return EmbeddedWords(self(rows), Positions(index.T.int(), len(rows)), words)
+        return EmbeddedWords(self(rows), Positions(index.T.int(), len(rows)), words, rows)
 
     def _embed_compact(self, words: Words) -> EmbeddedWords:
+        assert words.table_rows is not None
         if words.rows.numel() < len(self.weight):  # fewer positions than rows: questions
-            return EmbeddedWords.from_vectors(self(words.rows.long()), words)
+            rows = words.rows.long()
+            return EmbeddedWords.from_vectors(self(rows), words, words.table_rows[rows])
         index = words.rows.transpose(0, 1).int()
-        return EmbeddedWords(self.weight, Positions(index, len(self.weight), order=words.order), words)
+        positions = Positions(index, len(self.weight), order=words.order)
+        return EmbeddedWords(self.weight, positions, words, words.table_rows)
 
 
 class Dropout(nn.Module):
-    """Dropout as a pure function of the step's key; of words, each unique one loses the same numbers everywhere."""
+    """Dropout as a pure function of the step's key; a word loses the same numbers wherever it stands in a batch."""
 
     def __init__(self, probability: float) -> None:
         super().__init__()
@@ -81,7 +89,9 @@ class Dropout(nn.Module):
 
     def drop_words(self, words: EmbeddedWords) -> EmbeddedWords:
         """The same for embedded words."""
-        return replace(words, table=self(words.table)) if self.training and self.probability else words
+        if not self.training or not self.probability:
+            return words
+        return replace(words, table=drop(words.table, self.probability, words.rows))
 
 
 @dataclass(frozen=True)
@@ -118,11 +128,11 @@ class BidirectionalGRU(nn.Module):
 
     def forward(self, words: EmbeddedWords) -> EncodedWords:
         """The states of the last layer."""
-        encoded = EncodedWords(words.table, words.words)
-        for number, gru in enumerate(self.layers):
-            assert isinstance(gru, nn.GRU)
-            source = words if number == 0 else EmbeddedWords.from_vectors(encoded.vectors, words.words)
-            encoded = EncodedWords(_run_layer(gru, source), words.words)
+        first, *others = cast("list[nn.GRU]", list(self.layers))
+        encoded = EncodedWords(_run_layer(first, words), words.words)
+        for gru in others:
+            inputs = EmbeddedWords.from_vectors(encoded.vectors, words.words)
+            encoded = EncodedWords(_run_layer(gru, inputs), words.words)
         return encoded
 
 

@@ -17,7 +17,7 @@ from asreader.settings import Config, DataSettings, TrainSettings, load_settings
 from asreader.sweep.search_space import Combination
 from asreader.sweep.stores import SweepStore, find_or_encode_store
 
-NEUTRAL_SETTINGS = ("backend", "device", "checkpoint_seconds", "log_every", "tensorboard")
+NEUTRAL_SETTINGS = ("engine", "device", "checkpoint_seconds", "log_every", "tensorboard")
 """Settings of [train] that do not change the result, only how and where it is computed."""
 CONTENT_SETTINGS = ("train", "valid", "format", "skip_bad")
 """Settings of [data] that the hash replaces by the content of the stores."""

@@ -231,12 +231,12 @@ class _Fit:
         plans = list(zip(*(job.plan_steps(count) for job in self._active), strict=True))
         losses = self._engine.run(plans, lambda: self._is_stopping)
         taken = len(losses.values)
-        before = [job.position for job in self._active]
+        jobs, before = list(self._active), [job.position for job in self._active]
         sizes = [[len(plan.examples) for plan in step] for step in plans[:taken]]
-        self._note_losses()  # of the stretch before, which have long arrived
-        self._pending.append(_Stretch(losses, list(self._active), before, sizes))
-        for job in self._active:
+        for job in jobs:
             job.advance(taken)
+        self._note_losses()  # of the stretch before, which have long arrived
+        self._pending.append(_Stretch(losses, jobs, before, sizes))
         return taken
 
     def _note_losses(self) -> None:

@@ -52,7 +52,7 @@ def test_tags_come_from_the_dictionary_or_are_guessed() -> None:
 
 
 def test_jieba_prints_nothing_and_leaves_no_files(tmp_path: Path) -> None:
-    code = "from asreader.data.text import chinese; chinese.words('我在北京'); chinese.tags(['北京'])"
+    code = "from asreader.data.text import chinese; chinese.segment_words('我在北京'); chinese.tag_words(['北京'])"
     place = {"TMPDIR": str(tmp_path), "PATH": ""}
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=place, capture_output=True, check=True)
     assert done.stdout + done.stderr == b""

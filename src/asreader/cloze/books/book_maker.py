@@ -101,7 +101,7 @@ class BookMaker:
         except InputError as error:
             return PieceResult(book.name, book.size, bad=str(error)), PieceOutput()
         shared = overlap.find_overlap(sentences, _load_held_out(self.held_out)) if self.held_out else None
-        format_line = plugins.load_plugin(dataset.FORMATS_FOLDER, self.format).line
+        format_line = plugins.load_plugin(dataset.FORMATS_FOLDER, self.format).format_example
         questions = make_window_questions(
             book.name,
             sentences,

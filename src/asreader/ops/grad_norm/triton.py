@@ -31,7 +31,7 @@ def supports(workload: Workload) -> str | None:
     return None
 
 
-def sum_squares(gradients: Sequence[Float[Tensor, "N ..."]]) -> Float[Tensor, "N parts"]:
+def sum_squares(gradients: Sequence[Float[Tensor, "N ..."]]) -> Float[Tensor, "N _parts"]:
     """Sums of the squares of some gradients, in parts: what norms are made of, as soon as some gradients are known."""
     readers = len(gradients[0])
     counts = [gradient[0].numel() for gradient in gradients]
@@ -49,7 +49,7 @@ def sum_squares(gradients: Sequence[Float[Tensor, "N ..."]]) -> Float[Tensor, "N
 
 
 def find_divisors(
-    squares: Sequence[Float[Tensor, "N parts"]], clip: float, out: Float[Tensor, " N"] | None = None
+    squares: Sequence[Float[Tensor, "N _parts"]], clip: float, out: Float[Tensor, " N"] | None = None
 ) -> Float[Tensor, " N"]:
     """1, or by how much a reader's norm is too large, from the squares of all its gradients."""
     sums = torch.cat([*squares], dim=1)

@@ -54,7 +54,7 @@ def forward(
 
 
 def backward(
-    gradient: Float[Tensor, "R T B H"],
+    gradient: Float[Tensor, "R T B H"] | Float[Tensor, "R B H"],
     scales: Float[Tensor, "some B T"] | None,
     weights: Float[Tensor, "R gates H"],
     lengths: Int[Tensor, "N B"],

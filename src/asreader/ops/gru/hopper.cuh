@@ -1,4 +1,4 @@
-// What a Hopper GPU does and C++ has no word for. The kernels use nothing else of the kind, so that tests/kernels can put
+// What a Hopper GPU does and C++ has no word for. The kernels use nothing else of the kind, so that tests/ops can put
 // another file in the place of this one and run them on a CPU.
 //
 // H (units of a state), U (of them in a block), CS (blocks of a cluster) and NB (sequences of a cluster: 8, 16 or 32)

@@ -42,23 +42,33 @@ def dropout_key(key: Int[Tensor, ""]) -> Iterator[None]:
         _CALLS.reset(token)
 
 
-def drop(values: Float[Tensor, "*shape"], probability: float) -> Float[Tensor, "*shape"]:
-    """Zero each value with this probability and scale the others up; unchanged outside `dropout_key`."""
+def drop(
+    values: Float[Tensor, "*shape"], probability: float, rows: Int[Tensor, " U"] | None = None
+) -> Float[Tensor, "*shape"]:
+    """Zero each value with this probability and scale the others up; unchanged outside `dropout_key`.
+
+    With rows, values are vectors and what is dropped depends on the row that a vector has, not on where it stands.
+    """
     calls = _CALLS.get()
     if calls is None or not probability:
         return values
     salt, calls.count = calls.count, calls.count + 1
-    dropped: Tensor = _Drop.apply(values[None], calls.key[None], probability, salt)  # type: ignore[no-untyped-call]
+    own_rows = None if rows is None else rows[None]
+    dropped: Tensor = _Drop.apply(values[None], calls.key[None], own_rows, probability, salt)  # type: ignore[no-untyped-call]
     return dropped[0]
 
 
 def drop_for_readers(
-    values: Float[Tensor, "N ..."], keys: Int[Tensor, " N"], probability: float, salt: int
+    values: Float[Tensor, "N ..."],
+    keys: Int[Tensor, " N"],
+    probability: float,
+    salt: int,
+    rows: Int[Tensor, "N U"] | None = None,
 ) -> Float[Tensor, "N ..."]:
     """The same with a key for each reader; `salt` is the number of the call."""
     if not probability:
         return values
-    dropped: Tensor = _Drop.apply(values, keys, probability, salt)  # type: ignore[no-untyped-call]
+    dropped: Tensor = _Drop.apply(values, keys, rows, probability, salt)  # type: ignore[no-untyped-call]
     return dropped
 
 
@@ -73,33 +83,41 @@ class _Drop(torch.autograd.Function):
     """What is dropped from the values is dropped from their gradients."""
 
     @staticmethod
-    def forward(values: Tensor, keys: Tensor, probability: float, salt: int) -> Tensor:
-        return _apply_mask(values, keys, probability, salt)
+    def forward(values: Tensor, keys: Tensor, rows: Tensor | None, probability: float, salt: int) -> Tensor:
+        return _apply_mask(values, keys, rows, probability, salt)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, keys, ctx.probability, ctx.salt = inputs
-        ctx.save_for_backward(keys)
+        _, keys, rows, ctx.probability, ctx.salt = inputs
+        ctx.save_for_backward(keys, rows)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        (keys,) = ctx.saved_tensors
-        return _apply_mask(gradient, keys, ctx.probability, ctx.salt), None, None, None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        keys, rows = ctx.saved_tensors
+        return _apply_mask(gradient, keys, rows, ctx.probability, ctx.salt), None, None, None, None
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], values: Tensor, keys: Tensor, probability: float, salt: int
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        values: Tensor,
+        keys: Tensor,
+        rows: Tensor | None,
+        probability: float,
+        salt: int,
     ) -> tuple[Tensor, int]:
         count = info.batch_size
         folded = [
-            (tensor.expand(count, *tensor.shape) if axis is None else tensor.movedim(axis, 0)).flatten(0, 1)
-            for tensor, axis in zip((values, keys), in_dims[:2], strict=True)
+            None
+            if tensor is None
+            else (tensor.expand(count, *tensor.shape) if axis is None else tensor.movedim(axis, 0)).flatten(0, 1)
+            for tensor, axis in zip((values, keys, rows), in_dims[:3], strict=True)
         ]
         dropped = _Drop.apply(*folded, probability, salt)  # type: ignore[no-untyped-call]
         return dropped.unflatten(0, (count, -1)), 0
 
 
-def _apply_mask(values: Tensor, keys: Tensor, probability: float, salt: int) -> Tensor:
+def _apply_mask(values: Tensor, keys: Tensor, rows: Tensor | None, probability: float, salt: int) -> Tensor:
     implementation = ops.select("keyed_dropout", Workload(values.device, values.dtype))
-    masked: Tensor = implementation.apply_mask(values.contiguous(), keys, probability, salt)
+    masked: Tensor = implementation.apply_mask(values.contiguous(), keys, probability, salt, rows)
     return masked

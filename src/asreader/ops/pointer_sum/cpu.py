@@ -25,7 +25,7 @@ def sum_mentions(
     target = row * candidates + candidate_at.flatten()[position]
     values = log_attention.flatten()[position // mentions]
     greatest = torch.full((batch * candidates,), -torch.inf, dtype=values.dtype)
-    greatest.scatter_reduce_(0, target, values, "amax")
+    greatest.scatter_reduce_(0, target, values, "amax").clamp_(min=torch.finfo(values.dtype).min)  # inf - inf is nan
     scaled = (values - greatest.index_select(0, target)).exp_()
     total = torch.zeros_like(greatest).index_add_(0, target, scaled)
     return total.log().add_(greatest).view(batch, candidates)

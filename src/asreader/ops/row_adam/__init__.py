@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -41,6 +41,7 @@ class AdamRecipe:
     ema_decay: float = 0.0  # what a step keeps of the moving average; 0: there is none
 
 
+@runtime_checkable
 class StackedAdam(Protocol):
     """torch.optim.Adam after clip_grad_norm_, for N readers."""
 

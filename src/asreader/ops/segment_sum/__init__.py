@@ -25,10 +25,10 @@ SegmentSum = Callable[[Tensor], Callable[[], Tensor]]
 class RowOrder:
     """All positions of a batch sorted by row."""
 
-    rows: Int[Tensor, "N positions"]
-    order: Int[Tensor, "N positions"]  # the positions
-    ends: Int[Tensor, "N U"]  # where each row's segment of positions ends
-    empty: Int[Tensor, " N"]  # how many of the first positions hold no word
+    rows: Int[Tensor, "*N positions"]
+    order: Int[Tensor, "*N positions"]  # the positions
+    ends: Int[Tensor, "*N U"]  # where each row's segment of positions ends
+    empty: Int[Tensor, "*N"]  # how many of the first positions hold no word
 
     def tensors(self) -> tuple[Tensor, ...]:
         """In the order of the fields."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -66,6 +66,7 @@ class PendingLosses:
         return self.values
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Takes steps for jobs of equal shape."""
 

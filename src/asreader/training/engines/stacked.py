@@ -141,8 +141,8 @@ def compact_batch(batch: Batch, shape: BatchShape, rows: int) -> tuple[Batch, Un
     order = unique.document.by_row if document.device.type == "cuda" else None
     compact = replace(
         batch,
-        document=Words(document, batch.document.lengths, is_compact=True, order=order),
-        question=Words(number(batch.question.rows), batch.question.lengths, is_compact=True),
+        document=Words(document, batch.document.lengths, is_compact=True, table_rows=unique.rows, order=order),
+        question=Words(number(batch.question.rows), batch.question.lengths, is_compact=True, table_rows=unique.rows),
         candidates=number(batch.candidates),
     )
     return compact, unique

@@ -72,7 +72,7 @@ class DeferredAdam:
         return weights
 
     def enqueue_update(
-        self, to_vectors: Float[Tensor, "N U E"], squares: Sequence[Float[Tensor, "N parts"]], unique: UniqueRows
+        self, to_vectors: Float[Tensor, "N U E"], squares: Sequence[Float[Tensor, "N _parts"]], unique: UniqueRows
     ) -> None:
         """One more step: of the words' rows at once, of `pending_gradients` when the weights are next needed.
 

@@ -77,13 +77,23 @@ class ForwardInputs:
     dropout: float = 0.0
     teacher_weight: float = 0.0
 
-    def drop(self, values: Float[Tensor, "N ..."], salt: int) -> Float[Tensor, "N ..."]:
-        """After dropout; the same for gradients."""
-        return drop_for_readers(values, self.prepared.keys, self.dropout, salt) if self.dropout else values
+    def drop_rows(self, values: Float[Tensor, "N U E"], salt: int) -> Float[Tensor, "N U E"]:
+        """Vectors of the unique words, or their gradients, after dropout."""
+        if not self.dropout:
+            return values
+        return drop_for_readers(values, self.prepared.keys, self.dropout, salt, self.prepared.unique.rows)
 
     def drop_vectors(self, wide: Float[Tensor, "N U E_and_8"], salt: int) -> Float[Tensor, "N U E_and_8"]:
-        """Vectors after dropout."""
-        return append_ones(self.drop(wide[..., :-EXTRA_COLUMNS], salt)) if self.dropout else wide
+        """The same for vectors with ones."""
+        return append_ones(self.drop_rows(wide[..., :-EXTRA_COLUMNS], salt)) if self.dropout else wide
+
+    def drop_question(self, question: Float[Tensor, "R B H"], salt: int) -> Float[Tensor, "R B H"]:
+        """The questions' vectors, or their gradients, after dropout: drawn for forward || backward."""
+        if not self.dropout:
+            return question
+        joined = torch.cat([question[::2], question[1::2]], dim=-1)
+        dropped = drop_for_readers(joined, self.prepared.keys, self.dropout, salt)
+        return torch.stack(dropped.chunk(2, dim=-1), dim=1).flatten(0, 1)
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ class StepGradients:
 
     losses: Float[Tensor, " N"]
     to_vectors: Float[Tensor, "N U E"]
-    squares: Sequence[Float[Tensor, "N parts"]]  # of all gradients
+    squares: Sequence[Float[Tensor, "N _parts"]]  # of all gradients
 
 
 def compute_scores(inputs: ForwardInputs) -> Float[Tensor, "N B T"]:
@@ -176,7 +186,7 @@ def _read(inputs: ForwardInputs, side: SideStreams, keep: bool) -> _ReadBatch:
         tokens = _gather_vectors(inputs.drop_vectors(vectors, 1), unique.tokens)
         asked = asked_weights.recurrence_inputs(tokens, unique.question, batch.question.lengths)
         asked_result = gru.run_forward(inputs.implementation, asked, keep)
-        question = inputs.drop(_last_states(asked_result.states).unflatten(0, (-1, 2)), 2).flatten(0, 1)
+        question = inputs.drop_question(_last_states(asked_result.states), 2)
         like = vectors[:, :, None, :-EXTRA_COLUMNS]
         each = ((unique.document, document.table), (unique.question, asked.table), (unique.tokens, like))
         # Sums of rows that stand nowhere are cleared now, while the recurrence runs.
@@ -235,12 +245,12 @@ def _run_backward(
     # A state's gradient is its question's vector times its score's.
     out, sums = gru.run_backward(documents.result, read.question, gradients.to_scores)
     with side.run("questions"):
-        to_question = inputs.drop(gradients.to_question.unflatten(0, (-1, 2)), 2).flatten(0, 1)
+        to_question = inputs.drop_question(gradients.to_question, 2)
         at_ends = _last_positions(*asked.result.states.shape[:3], to_question.device)
         asked_out, asked_sums = gru.run_backward(asked.result, to_question.contiguous(), at_ends)
         to_tokens = asked.sum_table_gradients(asked_out)()
         assert read.token_sums is not None
-        to_vectors = inputs.drop(read.token_sums(asked.vector_gradients(to_tokens))()[:, :, 0], 1)
+        to_vectors = inputs.drop_rows(read.token_sums(asked.vector_gradients(to_tokens))()[:, :, 0], 1)
         asked.write_input_gradients(to_tokens, question_gradients.inputs)
         asked.write_recurrent_gradients(asked_out, question_gradients)
         _write_bias_gradients(asked_out, asked_sums, question_gradients)
@@ -263,7 +273,7 @@ def _run_backward(
         squares.append(sum_squares(rest))
     side.join("questions")
     if inputs.dropout:
-        to_vectors = to_vectors + inputs.drop(documents.vector_gradients(to_words), 0)
+        to_vectors = to_vectors + inputs.drop_rows(documents.vector_gradients(to_words), 0)
     else:
         to_vectors = documents.vector_gradients(to_words, to_vectors)
     squares.append(sum_squares([to_vectors]))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -44,6 +44,7 @@ class StackedTask:
     teacher_weight: float = 0.0
 
 
+@runtime_checkable
 class StepComputation(Protocol):
     """How N readers learn from a batch each, without waiting for the device."""
 

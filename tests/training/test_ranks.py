@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from asreader.training.distributed import Processes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +19,11 @@ from asreader.data.formats import jsonl
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.reader import Reader
+from asreader.readers import Losses
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings
-from asreader.training import distributed, loop
+from asreader.training import loop, ranks
+from asreader.training.ranks import Ranks
 
 QUESTIONS, BATCH, EPOCHS = 81, 8, 8  # the last batch of an epoch is one question: a process has none
 
@@ -38,8 +39,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
         reader={"embedding": 16, "hidden": 12},
         train=TrainSettings(epochs=1, batch=BATCH, device="cpu", log_every=1, tensorboard=False, patience=9),
     )
-    teacher = Reader.load(loop.train(plain, folder / "teacher").folder, "cpu")
-    said = teacher.evaluate(loop.load(plain.data.train, "train", plain)).predictions
+    teacher = Reader.load(loop.train_run(plain, folder / "teacher").folder, "cpu")
+    said = teacher.evaluate(loop.load_split(plain.data.train, "train", plain)).predictions
     predictions.write_predictions(folder / "said.jsonl", said)
     options = replace(plain.train, epochs=EPOCHS, warmup=5, decay="linear", average=0.9, clip=0.5)
     return replace(plain, train=replace(options, teacher=str(folder / "said.jsonl")))
@@ -48,7 +49,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Config:
 def started(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     """Two processes on a CPU that train what config.toml says."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*torchrun, "-m", "asreader", "train", "config.toml", "--set", "train.backend=ddp", "--out", "run"]
+    command = [*torchrun, "-m", "asreader", "train", "config.toml", "--set", "train.engine=ddp", "--out", "run"]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen([*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=log)
 
@@ -57,8 +58,8 @@ def rows(run: Run) -> list[dict[str, float]]:
     return [json.loads(line) for line in run.metrics.read_text().splitlines()]
 
 
-def test_two_processes_stopped_and_resumed_train_as_one(settings: Config, tmp_path: Path) -> None:
-    alone = loop.train(settings, tmp_path / "alone")
+def test_two_ranks_stopped_and_resumed_train_as_one(settings: Config, tmp_path: Path) -> None:
+    alone = loop.train_run(settings, tmp_path / "alone")
     (tmp_path / "config.toml").write_text(settings.toml())
     run = Run(tmp_path / "run")
     process = started(tmp_path)
@@ -92,30 +93,30 @@ def test_two_processes_stopped_and_resumed_train_as_one(settings: Config, tmp_pa
 def test_without_torchrun_it_is_refused_and_nothing_written(
     settings: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in distributed.VARIABLES:
+    for name in ranks.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InputError, match="torchrun --nproc-per-node 2"):
-        loop.train(replace(settings, train=replace(settings.train, backend="ddp")), tmp_path / "run")
+        loop.train_run(replace(settings, train=replace(settings.train, engine="ddp")), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @given(questions=st.lists(st.integers(0, 99), max_size=40), count=st.integers(1, 9))
-def test_shares_are_the_batch_cut_as_evenly_as_it_goes(questions: list[int], count: int) -> None:
+def test_shards_split_a_batch_evenly(questions: list[int], count: int) -> None:
     batch = np.array(questions, np.intp)
-    shares = [Processes(rank, count).share(batch) for rank in range(count)]
-    assert sorted(np.concatenate(shares).tolist()) == sorted(questions)
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    shards = [Ranks(rank, count).shard(batch) for rank in range(count)]
+    assert sorted(np.concatenate(shards).tolist()) == sorted(questions)
+    assert max(map(len, shards)) - min(map(len, shards)) <= 1
 
 
-def test_a_process_alone_changes_nothing() -> None:
-    losses, alone = torch.tensor([1.0, 2.0, 6.0], requires_grad=True), Processes()
-    loss, mean = alone.mean(losses)
+def test_a_single_rank_changes_nothing() -> None:
+    values, alone = torch.tensor([1.0, 2.0, 6.0], requires_grad=True), Ranks()
+    loss, mean = alone.average_losses(Losses(values, torch.ones(3, dtype=torch.bool)))
     assert (loss.item(), mean.item(), mean.requires_grad) == (3, 3, False)
-    assert (alone.agreed(True), alone.agreed(False), alone.told([0.1])) == (True, False, [0.1])
-    assert (alone.leads, Processes(1, 2).leads) == (True, False)
+    assert (alone.any(True), alone.any(False), alone.broadcast([0.1])) == (True, False, [0.1])
+    assert (alone.is_main, Ranks(1, 2).is_main) == (True, False)
 
 
-def test_a_process_takes_the_device_of_its_own_number() -> None:
-    assert Processes(1, 2, 1).device("cpu") == torch.device("cpu")
+def test_a_rank_takes_the_device_of_its_own_number() -> None:
+    assert Ranks(1, 2, 1).pick_device("cpu") == torch.device("cpu")
     with pytest.raises(InputError, match="write auto, cuda or cpu"):
-        Processes(1, 2, 1).device("cuda:0")
+        Ranks(1, 2, 1).pick_device("cuda:0")
