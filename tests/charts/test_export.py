@@ -16,8 +16,6 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from asreader.charts import draw, export
 from asreader.charts.catalogue import MAKERS, Figure, figures
@@ -26,7 +24,6 @@ from asreader.data.formats import jsonl
 from asreader.errors import InputError
 from asreader.evaluation import ensembles, predictions
 from asreader.evaluation.breakdowns import slices
-from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, escaped, plain
 from asreader.evaluation.breakdowns.systems import Source, System
 from asreader.evaluation.ensembles import Aligned
 from asreader.evaluation.predictions import Prediction
@@ -228,45 +225,10 @@ def test_a_dollar_sign_is_a_dollar_sign() -> None:
     assert "$\\alpha_1$ & <b>" in texts
 
 
-cells = st.text(max_size=12) | st.integers() | st.floats(allow_nan=False) | st.none()
-
-
-@given(st.lists(st.tuples(cells, cells), max_size=5))
-def test_csv_can_be_read_back(rows: list[tuple[Cell, Cell]]) -> None:
-    """Every cell but lone surrogates, once a leading apostrophe is taken away; and no cell is a formula."""
-    text = Table(("one", "two"), tuple(rows)).csv()
-    found = list(csv.reader(io.StringIO(text, newline="")))[1:]
-    for ours, row in zip(found, rows, strict=True):
-        for cell, was in zip(ours, row, strict=True):
-            if isinstance(was, str):
-                assert cell[:1] not in tuple("=+-@\t\r")
-                assert cell.removeprefix("'") == was
-            elif was is not None:
-                assert type(was)(cell) == was
-            else:
-                assert cell == ""
-
-
-@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=30))
-def test_markdown_cells_hold_no_markup(text: str) -> None:
-    shown = Table(("one", "two"), ((text, 1.5),)).markdown().splitlines()
-    assert len(shown) == 3
-    cell = shown[2].removeprefix("| ").removesuffix(" | 1.5000 |")
-    assert cell == escaped(plain(text))
-    bare = cell.replace("\\\\", "")
-    assert all(bare.count(mark) == bare.count(f"\\{mark}") for mark in "`*_[]|$#~")
-    assert not re.search(r"[<>]|&(?!lt;|gt;|amp;)", cell)
-
-
 def test_the_document_names_every_figure() -> None:
     text = (Path(__file__).parents[2] / "docs" / "analysis.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     assert [name for row in rows for name in re.findall(r"`([\w-]+)`", row)] == list(MAKERS)
-
-
-def test_a_row_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="header"):
-        Table(("one", "two"), (("a",),))
 
 
 @pytest.mark.parametrize("count", [7, 9])

@@ -1,8 +1,7 @@
-"""Every number of every figure against loops over the questions; what is left out; how systems are read."""
+"""Every number of every figure against loops over the questions; what is left out."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -17,14 +16,12 @@ from hypothesis import strategies as st
 
 from asreader.charts.catalogue import MAKERS, Figure, figures
 from asreader.data.example import Example
-from asreader.data.formats import jsonl
 from asreader.data.vocabulary import Vocabulary
-from asreader.errors import InputError
 from asreader.evaluation import ensembles, predictions
-from asreader.evaluation.breakdowns import slices, systems
+from asreader.evaluation.breakdowns import slices
 from asreader.evaluation.breakdowns.breakdown_table import Cell
 from asreader.evaluation.breakdowns.reliability import MISTAKES
-from asreader.evaluation.breakdowns.systems import Source, System
+from asreader.evaluation.breakdowns.systems import System
 from asreader.evaluation.ensembles import Aligned
 from asreader.evaluation.metrics import wilson
 from asreader.evaluation.predictions import Prediction
@@ -348,93 +345,3 @@ def test_a_system_whose_data_cannot_give_a_slice_is_named() -> None:
 def test_there_must_be_a_system() -> None:
     with pytest.raises(ValueError, match="no system"):
         figures([])
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Questions in valid.jsonl, three runs on them in runs/, the second file in another order."""
-    one = made("one", Random(5), 40, 3)
-    (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.line, one.examples)))
-    for run, said in enumerate(one.predictions):
-        place = tmp_path / "runs" / f"seed-{run + 1}"
-        predictions.write(place / "predictions" / "valid.jsonl", said if run != 1 else reversed(said))
-        KNOWN.save(place / "vocabulary.txt")
-        (place / "config.toml").write_text("")
-    return tmp_path
-
-
-def test_systems_are_read_from_files_runs_and_folders(folder: Path) -> None:
-    data = folder / "valid.jsonl"
-    one = made("one", Random(5), 40, 3)
-    file = folder / "runs" / "seed-2" / "predictions" / "valid.jsonl"
-    whole, run, alone = systems.load(
-        [Source(folder / "runs", data), Source(folder / "runs" / "seed-1", data), Source(file, data, "file")]
-    )
-    assert (whole.name, whole.runs) == ("runs", ("seed-1", "seed-2", "seed-3"))
-    assert (run.name, run.runs, alone.name) == ("seed-1", ("seed-1",), "file")
-    assert whole.right.tolist() == one.right()
-    assert alone.right.tolist()[0] == one.right()[1][::-1]
-    assert whole.questions is run.questions  # looked at once
-    assert alone.questions.ids == whole.questions.ids[::-1]
-    assert whole.vocabulary == KNOWN
-    assert whole.questions.name == "valid"
-
-
-def test_runs_are_in_the_order_people_count(tmp_path: Path) -> None:
-    for seed in (10, 9, 1, 2):
-        predictions.write(tmp_path / f"seed-{seed}" / "predictions" / "valid.jsonl", [])
-    found = [path.parent.parent.name for path in systems.prediction_files(tmp_path)]
-    assert found == ["seed-1", "seed-2", "seed-9", "seed-10"]
-    with pytest.raises(InputError, match=r"seed-1/predictions/test\.jsonl: missing"):
-        systems.prediction_files(tmp_path, "test")
-
-
-def test_questions_without_an_answer_do_not_count(folder: Path) -> None:
-    one = made("one", Random(5), 40, 3)
-    said = list(one.predictions[0])
-    said[3] = Prediction(said[3].id, None, said[3].candidates, said[3].probabilities)
-    predictions.write(folder / "some.jsonl", said)
-    examples = [json.loads(jsonl.line(example)) for example in one.examples]
-    del examples[3]["answer"]
-    (folder / "some-data.jsonl").write_text("".join(json.dumps(example) + "\n" for example in examples))
-    (system,) = systems.load([Source(folder / "some.jsonl", folder / "some-data.jsonl")])
-    assert len(system.questions) == 39
-    assert "q3" not in system.questions.ids
-    assert system.right.shape == (1, 39)
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda said: Prediction("nobody", said.answer, said.candidates, said.probabilities), "is not in"),
-        (lambda said: Prediction(said.id, said.candidates[0], said.candidates, said.probabilities), "another answer"),
-    ],
-)
-def test_predictions_of_other_data_are_refused(
-    folder: Path, change: Callable[[Prediction], Prediction], told: str
-) -> None:
-    said = list(made("one", Random(5), 40, 3).predictions[0])
-    place = next(at for at, one in enumerate(said) if one.answer != one.candidates[0])
-    said[place] = change(said[place])
-    predictions.write(folder / "other.jsonl", said)
-    with pytest.raises(InputError, match=told):
-        systems.load([Source(folder / "other.jsonl", folder / "valid.jsonl")])
-
-
-def test_two_systems_of_one_name_are_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="same name"):
-        systems.load([Source(folder / "runs", folder / "valid.jsonl")] * 2)
-
-
-def test_a_further_system_is_spelled_in_one_word(folder: Path) -> None:
-    data = Path("data.txt")
-    odd = folder / "a=b:c.jsonl"
-    odd.write_text("")
-    assert systems.source("x.jsonl", data) == Source(Path("x.jsonl"), data)
-    assert systems.source("news=x.jsonl", data) == Source(Path("x.jsonl"), data, "news")
-    assert systems.source("news=x.jsonl:d.txt", data) == Source(Path("x.jsonl"), Path("d.txt"), "news")
-    assert systems.source(str(odd), data) == Source(odd, data)
-    assert systems.source(f"n={odd}", data) == Source(odd, data, "n")
-    assert systems.source(f"n={odd}:d.txt", data) == Source(odd, Path("d.txt"), "n")
-    with pytest.raises(InputError, match="names no predictions"):
-        systems.source("news=", data)

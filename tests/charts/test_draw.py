@@ -1,6 +1,6 @@
 """Pictures: beside stored ones, the same bytes every time, and whole whatever the names are.
 
-    python tests/analysis/test_plots.py
+    python tests/charts/test_draw.py
 
 draws the stored pictures anew; look at each before you keep it.
 """
