@@ -37,7 +37,7 @@ HOMES = {
     "jieba": ["data/text/chinese.py"],
     "ray": ["executors/ray.py"],
     "spacy": ["cloze/tagging/spacy.py"],
-    "matplotlib": ["attention/pictures.py", "charts"],
+    "matplotlib": ["attention/figure_file.py", "charts"],
     "pyarrow": ["data/formats/huggingface_cbt.py"],
     "safetensors": ["runs/folder.py"],
     "tomllib": ["settings.py"],

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asreader.attention import layout, pictures, shades
-from asreader.attention.layout import MARGIN, WIDTH, Drawing, drawing
+from asreader.attention import figure, figure_file, shades
+from asreader.attention.figure import MARGIN, WIDTH, Drawing, lay_out_figure
 from asreader.data.example import GAP
 from asreader.errors import InputError
 from asreader.inference.answer import Answer, Choice
@@ -44,7 +44,7 @@ SMALL = asked((("Ana", "met", "Bo", "."), ("Bo", "slept", ".")), (0.1, 0.0, 0.5,
 
 
 def tree(answer: Answer) -> ElementTree.Element:
-    return ElementTree.fromstring(pictures.svg(drawing(answer)))
+    return ElementTree.fromstring(figure_file.svg(lay_out_figure(answer)))
 
 
 def test_hostile_text_is_text() -> None:
@@ -66,11 +66,11 @@ def test_words_stand_side_by_side_inside_the_sheet(document: list[tuple[str, ...
     words = [word for sentence in document for word in sentence]
     weights = [dice.random() + 0.01 for _ in words]  # type: ignore[attr-defined]
     answer = asked(tuple(document), tuple(weight / sum(weights) for weight in weights), *dict.fromkeys(words[:4]))
-    sheet = drawing(answer)
+    sheet = lay_out_figure(answer)
     ends: dict[float, float] = {}
     for label in sheet.labels:
         assert 0 < label.y < sheet.height
-        if label.anchor == "start" and label.size == layout.SIZE:
+        if label.anchor == "start" and label.size == figure.SIZE:
             assert label.x >= MARGIN and label.x + label.width <= WIDTH - MARGIN + 0.01
             assert label.x >= ends.get(label.y, 0) - 0.01
             ends[label.y] = label.x + label.width
@@ -78,8 +78,8 @@ def test_words_stand_side_by_side_inside_the_sheet(document: list[tuple[str, ...
 
 
 def test_bars_are_as_tall_as_the_attention() -> None:
-    sheet = drawing(SMALL)
-    bars = [box for box in sheet.boxes if box.fill == layout.BAR][: sum(share > 0 for share in SMALL.attention)]
+    sheet = lay_out_figure(SMALL)
+    bars = [box for box in sheet.boxes if box.fill == figure.BAR][: sum(share > 0 for share in SMALL.attention)]
     heights = [bar.height for bar in bars]
     expected = [share for share in SMALL.attention if share]
     assert [height / max(heights) for height in heights] == pytest.approx([share / max(expected) for share in expected])
@@ -90,20 +90,20 @@ def test_bars_are_as_tall_as_the_attention() -> None:
 
 
 def test_every_word_is_there_with_its_shade_and_its_number() -> None:
-    sheet = drawing(SMALL)
+    sheet = lay_out_figure(SMALL)
     written = [label.text for label in sheet.labels]
     for word in (*SMALL.tokens, "_____", "Who"):
         assert word in written
-    fills = [box.fill for box in sheet.boxes if box.fill in layout.SHADES[1:]]
-    assert fills == [layout.SHADES[word.level] for word in shades.words(SMALL) if word.level]
+    fills = [box.fill for box in sheet.boxes if box.fill in figure.SHADES[1:]]
+    assert fills == [figure.SHADES[word.level] for word in shades.shade_words(SMALL) if word.level]
     frames = [box for box in sheet.boxes if box.stroke != "none"]
-    assert [frame.dashed for frame in frames] == [word.rank != 1 for word in shades.words(SMALL) if word.rank]
+    assert [frame.dashed for frame in frames] == [word.rank != 1 for word in shades.shade_words(SMALL) if word.rank]
 
 
 def test_of_a_long_document_the_strongest_sentences_are_shown() -> None:
     document = tuple((f"w{n}", "sat", ".") for n in range(100))
     answer = asked(document, tuple(0.701 if n == 150 else 0.001 for n in range(300)), "w50")
-    written = [label.text for label in drawing(answer, longest=9).labels]
+    written = [label.text for label in lay_out_figure(answer, longest=9).labels]
     assert "w50" in written and "…" in written
     assert len([word for word in written if word.startswith("w") and word[1:].isdigit()]) <= 3 + 1
 
@@ -121,18 +121,18 @@ def test_any_font_gives_the_same_lines() -> None:
 
 
 def test_wide_letters_are_counted_as_such() -> None:
-    assert layout.advance("猫", 10) == 10 > layout.advance("i", 10)
-    assert layout.advance("e\u0301", 10) == layout.advance("e", 10)
+    assert figure.measure_text("猫", 10) == 10 > figure.measure_text("i", 10)
+    assert figure.measure_text("e\u0301", 10) == figure.measure_text("e", 10)
 
 
 def test_files_are_written_as_their_names_say(tmp_path: Path) -> None:
-    pictures.write(SMALL, tmp_path / "a.svg")
+    figure_file.write_figure(SMALL, tmp_path / "a.svg")
     assert ElementTree.parse(tmp_path / "a.svg").getroot().get("role") == "img"
-    pictures.write(asked((HOSTILE,), (1 / 8,) * 8, *HOSTILE), tmp_path / "a.PNG")
+    figure_file.write_figure(asked((HOSTILE,), (1 / 8,) * 8, *HOSTILE), tmp_path / "a.PNG")
     head = (tmp_path / "a.PNG").read_bytes()[:24]
-    assert head.startswith(b"\x89PNG") and int.from_bytes(head[16:20], "big") == WIDTH * pictures.DOTS_PER_UNIT
+    assert head.startswith(b"\x89PNG") and int.from_bytes(head[16:20], "big") == WIDTH * figure_file.DOTS_PER_UNIT
     with pytest.raises(InputError, match="svg or"):
-        pictures.write(SMALL, tmp_path / "a.jpg")
+        figure_file.write_figure(SMALL, tmp_path / "a.jpg")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.PNG", "a.svg"]
 
 
@@ -141,15 +141,15 @@ def test_a_png_shows_what_the_svg_shows(tmp_path: Path) -> None:
     from matplotlib.image import imread
 
     sheet = Drawing("t", 40)
-    sheet.boxes.append(layout.Box(100, 10, 50, 20, "#b86a00"))
+    sheet.boxes.append(figure.Box(100, 10, 50, 20, "#b86a00"))
     sheet.write(300, 30, "Word", bold=True)
-    pictures.png(sheet, tmp_path / "a.png")
+    figure_file.png(sheet, tmp_path / "a.png")
     dots = imread(tmp_path / "a.png")
-    scale = pictures.DOTS_PER_UNIT
+    scale = figure_file.DOTS_PER_UNIT
     assert dots.shape[:2] == (40 * scale, WIDTH * scale)
     assert dots[20 * scale, 125 * scale, :3].tolist() == pytest.approx([0xB8 / 255, 0x6A / 255, 0], abs=0.01)
     dark = (dots[:, :, :3].sum(axis=2) < 1.0).any(axis=0).nonzero()[0] / scale
-    wide = layout.advance("Word", layout.SIZE, bold=True)
+    wide = figure.measure_text("Word", figure.SIZE, bold=True)
     assert 300 <= dark.min() < 302 and 300 + wide - 2 < dark.max() <= 300 + wide
 
 

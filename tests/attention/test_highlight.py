@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from asreader.attention import highlight, shades
+from asreader.attention import html_view, shades
 from asreader.data.example import GAP
 from asreader.inference.answer import Answer, Choice
 from asreader.system.markup import shortened, visible
@@ -86,11 +86,11 @@ def asked(
 
 def shown(answer: Answer, **options: object) -> str:
     console = Console(file=io.StringIO(), width=100, **options)  # type: ignore[arg-type]
-    console.print(highlight.terminal(answer))
+    console.print(html_view.terminal(answer))
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
-@pytest.mark.parametrize("whole", [highlight.page, highlight.html])
+@pytest.mark.parametrize("whole", [html_view.render_answer_page, html_view.render_fragment])
 def test_hostile_text_is_text_wherever_it_stands(whole: object) -> None:
     found = Page(whole(asked(expected=HOSTILE[3])))  # type: ignore[operator]
     for word in HOSTILE:
@@ -108,55 +108,55 @@ def test_hostile_text_cannot_steer_a_terminal() -> None:
 
 
 def test_every_word_stands_in_its_own_direction() -> None:
-    found = Page(highlight.view(asked(), "a"))
+    found = Page(html_view.render_view(asked(), "a"))
     assert found.tags.count("bdi") >= 2 * len(HOSTILE)  # as a word of the document and as a candidate
 
 
 def test_the_notebook_shows_the_fragment() -> None:
     answer = asked(("Ana", "met", "Bo", "."), ("Ana", "Bo"))
-    assert answer._repr_html_() == highlight.html(answer)
+    assert answer._repr_html_() == html_view.render_fragment(answer)
     assert "<script" not in answer._repr_html_()
 
 
 def test_a_wrong_answer_is_told_with_the_right_one() -> None:
     words = ("Ana", "met", "Bo", ".")
-    assert "✓ right" in Page(highlight.view(asked(words, ("Ana", "Bo"), "Ana"), "a")).text
-    wrong = Page(highlight.view(asked(words, ("Ana", "Bo"), "Bo"), "a")).text
+    assert "✓ right" in Page(html_view.render_view(asked(words, ("Ana", "Bo"), "Ana"), "a")).text
+    wrong = Page(html_view.render_view(asked(words, ("Ana", "Bo"), "Bo"), "a")).text
     assert "✗ wrong, the answer is Bo 33.3%" in wrong
-    assert "right" not in Page(highlight.view(asked(words, ("Ana", "Bo")), "a")).text
+    assert "right" not in Page(html_view.render_view(asked(words, ("Ana", "Bo")), "a")).text
 
 
 def test_no_candidate_in_the_document_is_said() -> None:
     answer = asked(("Ana", "slept", "."), ("Zoe",))
-    assert highlight.NOBODY in Page(highlight.page(answer)).text
-    assert highlight.NOBODY in shown(answer)
+    assert html_view.NOBODY in Page(html_view.render_answer_page(answer)).text
+    assert html_view.NOBODY in shown(answer)
 
 
 def test_entities_are_shown_under_their_names() -> None:
     from dataclasses import replace
 
     answer = replace(asked(("@entity1", "met", "@entity2"), ("@entity1", "@entity2")), names={"@entity1": "Ana Berg"})
-    for text in (Page(highlight.page(answer)).text, shown(answer)):
+    for text in (Page(html_view.render_answer_page(answer)).text, shown(answer)):
         assert "Ana Berg" in text and "@entity1" not in text and "@entity2" in text
 
 
 def test_shading_is_told_by_more_than_colour() -> None:
     """A number beside the word, a class with its own thickness of underline, a number for the candidate."""
-    found = Page(highlight.view(asked(("Ana", "met", "Bo", "."), ("Ana", "Bo")), "a"))
+    found = Page(html_view.render_view(asked(("Ana", "met", "Bo", "."), ("Ana", "Bo")), "a"))
     for level in range(1, shades.LEVELS + 1):
-        assert f".s{level} {{ background: var(--s{level}); border-bottom-width: {level}px" in highlight.STYLE
+        assert f".s{level} {{ background: var(--s{level}); border-bottom-width: {level}px" in html_view.STYLE
     assert "40%" in found.text and "rank" in found.classes
-    assert "prefers-color-scheme: dark" in highlight.STYLE and "print-color-adjust" in highlight.STYLE
+    assert "prefers-color-scheme: dark" in html_view.STYLE and "print-color-adjust" in html_view.STYLE
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=60))
 def test_shades_follow_the_attention(counts: list[int]) -> None:
     attention = tuple(count / (sum(counts) or 1) for count in counts)
     answer = Answer(None, 0.0, (), ("?",), (tuple("w" * len(counts)),), attention)
-    found = shades.word_shades(answer)
-    full = max(*attention, min(1.0, shades.EVEN / len(counts)), 0.0)
+    found = shades.compute_relative_attention(answer)
+    full = max(*attention, min(1.0, shades.FULL_SHADE_FACTOR / len(counts)), 0.0)
     assert found == [share / full for share in attention]
-    levels = [shades.level(shade) for shade in found]
+    levels = [shades.choose_level(shade) for shade in found]
     assert all(0 <= level <= shades.LEVELS for level in levels)
     order = sorted(range(len(counts)), key=attention.__getitem__)
     assert [levels[n] for n in order] == sorted(levels)
@@ -164,16 +164,16 @@ def test_shades_follow_the_attention(counts: list[int]) -> None:
 
 def test_even_attention_is_faint_and_a_strong_word_is_strong() -> None:
     even = Answer(None, 0.0, (), ("?",), (("w",) * 100,), (0.01,) * 100)
-    assert max(word.level for word in shades.words(even)) <= 2
+    assert max(word.level for word in shades.shade_words(even)) <= 2
     peaked = Answer(None, 0.0, (), ("?",), (("w",) * 100,), (0.505, *(0.005,) * 99))
-    assert [word.level for word in shades.words(peaked)] == [shades.LEVELS] + [0] * 99
+    assert [word.level for word in shades.shade_words(peaked)] == [shades.LEVELS] + [0] * 99
 
 
 def test_words_of_candidates_bear_the_better_ones_number() -> None:
     words = ("New", "York", "beats", "York")
     choices = (Choice("York", 0.6, (1, 3)), Choice("New York", 0.3, (0, 1)), Choice("Rome", 0.1, ()))
     answer = Answer("York", 0.6, choices, ("?",), (words,), (0.25,) * 4)
-    assert shades.ranks(answer) == {1: 1, 3: 1, 0: 2}
+    assert shades.rank_positions(answer) == {1: 1, 3: 1, 0: 2}
 
 
 def test_where_every_word_is_a_candidate_only_those_with_support_are_marked() -> None:
@@ -181,7 +181,7 @@ def test_where_every_word_is_a_candidate_only_those_with_support_are_marked() ->
     shares = [0.5, 0.4, *(0.1 / 18,) * 18]
     choices = tuple(Choice(word, share, (n,)) for n, (word, share) in enumerate(zip(words, shares, strict=True)))
     answer = Answer("w0", 0.5, choices, ("?",), (words,), (0.05,) * 20)
-    assert shades.ranks(answer) == {0: 1, 1: 2}
+    assert shades.rank_positions(answer) == {0: 1, 1: 2}
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=12), st.integers(1, 60), st.randoms(use_true_random=False))
@@ -189,10 +189,10 @@ def test_an_excerpt_is_the_strongest_part_in_reading_order(lengths: list[int], l
     words = sum(lengths)
     attention = tuple(dice.random() for _ in range(words))  # type: ignore[attr-defined]
     answer = Answer(None, 0.0, (), ("?",), tuple(("w",) * length for length in lengths), attention)
-    pieces = shades.excerpt(answer, longest)
+    pieces = shades.select_excerpt(answer, longest)
     places = [place for piece in pieces for place in piece]
     assert places == sorted(set(places)) and 1 <= len(places) <= longest
-    everything = shades.sentences(answer)
+    everything = shades.find_sentences(answer)
     assert [place for sentence in everything for place in sentence] == list(range(words))
     strongest = max(everything, key=lambda sentence: sum(attention[place] for place in sentence))
     if len(strongest) <= longest:
@@ -207,7 +207,7 @@ def test_a_long_document_is_an_excerpt_first_and_then_whole() -> None:
     document = tuple((f"w{n}", "sat", ".") for n in range(50))
     attention = tuple(0.9 if n == 60 else 0.1 / 149 for n in range(150))
     answer = Answer("w20", 0.9, (Choice("w20", 1.0, (60,)),), ("?",), document, attention)
-    found = Page(highlight.view(answer, "a", longest=9))
+    found = Page(html_view.render_view(answer, "a", longest=9))
     assert found.text.count("w20") >= 3 and "the whole document, 150 words" in found.text
     assert found.text.count("w47") == 1  # in the whole document alone
     assert "#a-60" in found.links and "a-60" in found.ids and "aw-60" in found.ids
@@ -216,16 +216,16 @@ def test_a_long_document_is_an_excerpt_first_and_then_whole() -> None:
 def test_punctuation_is_spaced_as_a_person_does() -> None:
     answer = Answer(None, 0.0, (), ("?",), ((),), ())
     words = ("``", "Do", "n't", "go", ",", "''", "said", "-LRB-", "old", "-RRB-", "Ana", "'s", "dog", ".")
-    text = "".join(" " * spaced + word for word, spaced in shades.spacing(words, answer))
+    text = "".join(" " * spaced + word for word, spaced in shades.space_words(words, answer))
     assert text == "“Don't go,” said (old) Ana's dog."
 
 
 def test_the_strip_has_a_bar_for_each_word_that_is_looked_at() -> None:
     attention = (0.5, 0.0, 0.3, 0.2)
     answer = Answer("a", 0.5, (Choice("a", 1.0, (0,)),), ("?",), (("a", "b", "c", "d"),), attention)
-    bars = [part for part in highlight.strip(answer).split("<line")[2:] if 'class="bar"' in part]
-    heights = [round((highlight._HEIGHT - 16) * share / 0.5, 1) for share in attention if share]
+    bars = [part for part in html_view.draw_attention_strip(answer).split("<line")[2:] if 'class="bar"' in part]
+    heights = [round((html_view._HEIGHT - 16) * share / 0.5, 1) for share in attention if share]
     assert len(bars) == 3
     for bar, height, place in zip(bars, heights, (0, 2, 3), strict=True):
-        assert f'y2="{round(highlight._HEIGHT - height, 1)}"' in bar
+        assert f'y2="{round(html_view._HEIGHT - height, 1)}"' in bar
         assert f'x1="{100 * (place + 0.5) / 4:.2f}%"' in bar

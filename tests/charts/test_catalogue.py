@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asreader.charts.catalogue import MAKERS, Figure, figures
+from asreader.charts.catalogue import FIGURE_BUILDERS, Figure, build_figures
 from asreader.data.example import Example
 from asreader.data.vocabulary import Vocabulary
 from asreader.evaluation import ensembles, predictions
@@ -91,7 +91,7 @@ several = st.tuples(st.integers(0, 999), st.integers(1, 45), st.integers(1, 3), 
 
 
 def figure(name: str, those: Sequence[Made]) -> Figure | None:
-    found = {one.name: one for one in figures([one.system for one in those], lambda line: None)}
+    found = {one.name: one for one in build_figures([one.system for one in those], lambda line: None)}
     return found.get(name)
 
 
@@ -325,9 +325,9 @@ def test_what_cannot_be_drawn_is_said_in_a_line() -> None:
     one = made("one", Random(1), 30, 1, varied=False)
     bare = System(one.system.name, ("run",), one.system.said, one.system.questions)
     left_out: list[str] = []
-    drawn = [figure.name for figure in figures([bare], left_out.append)]
+    drawn = [figure.name for figure in build_figures([bare], left_out.append)]
     absent = ["accuracy-by-candidates", "candidates", "accuracy-by-known-answer", "runs-right", "runs-alike"]
-    assert sorted([*drawn, *absent]) == sorted(MAKERS)
+    assert sorted([*drawn, *absent]) == sorted(FIGURE_BUILDERS)
     assert [line.partition(":")[0] for line in left_out] == absent
     assert "the same number of candidates (5)" in left_out[0]
     assert all("\n" not in line for line in left_out)
@@ -344,4 +344,4 @@ def test_a_system_whose_data_cannot_give_a_slice_is_named() -> None:
 
 def test_there_must_be_a_system() -> None:
     with pytest.raises(ValueError, match="no system"):
-        figures([])
+        build_figures([])

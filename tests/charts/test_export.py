@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from asreader.charts import draw, export
-from asreader.charts.catalogue import MAKERS, Figure, figures
+from asreader.charts import drawing, export
+from asreader.charts.catalogue import FIGURE_BUILDERS, Figure, build_figures
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
 from asreader.errors import InputError
@@ -94,7 +94,7 @@ def test_the_command_writes_every_figure(folder: Path) -> None:
     told = json.loads(done.stdout)
     assert told["folder"] == str(out)
     names = [figure["name"] for figure in told["figures"]]
-    assert names == [name for name in MAKERS if name != "accuracy-by-known-answer"]
+    assert names == [name for name in FIGURE_BUILDERS if name != "accuracy-by-known-answer"]
     assert len(told["left_out"]) == 1
     files = {path for figure in told["figures"] for path in figure["files"]}
     assert files | {str(out / "index.md")} == {str(path) for path in out.iterdir()}
@@ -107,23 +107,23 @@ def test_the_command_writes_every_figure(folder: Path) -> None:
     assert all(f"]({Path(path).name})" in index for path in files)
     assert (out / "lengths.png").read_bytes().startswith(b"\x89PNG")
     again = {path.name: path.read_bytes() for path in out.iterdir()}
-    export.analyse([Source(folder / "runs", data), Source(folder / "alone.jsonl", data, "alone")], out)
+    export.analyse_systems([Source(folder / "runs", data), Source(folder / "alone.jsonl", data, "alone")], out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == again
 
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that are about files: drawing takes most of the time."""
-    monkeypatch.setattr(export, "picture", lambda figure: draw.Picture(figure.title, figure.name.encode()))
+    monkeypatch.setattr(export, "picture", lambda figure: drawing.Picture(figure.title, figure.name.encode()))
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_second_analysis_leaves_nothing_of_the_first(folder: Path) -> None:
     data, out = folder / "questions.jsonl", folder / "out"
-    export.analyse([Source(folder / "runs", data)], out)
+    export.analyse_systems([Source(folder / "runs", data)], out)
     assert (out / "runs-alike.png").exists()
     (out / "notes.txt").write_text("my own")
-    made = export.analyse([Source(folder / "alone.jsonl", data)], out)
+    made = export.analyse_systems([Source(folder / "alone.jsonl", data)], out)
     expected = {path.name for figure in made.figures for path in made.files(figure)} | {"index.md", "notes.txt"}
     assert {path.name for path in out.iterdir()} == expected
     assert not (out / "runs-alike.png").exists()
@@ -132,17 +132,17 @@ def test_a_second_analysis_leaves_nothing_of_the_first(folder: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, out = folder / "questions.jsonl", folder / "out"
-    export.analyse([Source(folder / "alone.jsonl", data)], out)
+    export.analyse_systems([Source(folder / "alone.jsonl", data)], out)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
 
-    def broken(figure: Figure) -> draw.Picture:
+    def broken(figure: Figure) -> drawing.Picture:
         if figure.name == "answer-ranks":
             raise RuntimeError("no ink")
-        return draw.Picture("new", b"new")
+        return drawing.Picture("new", b"new")
 
     monkeypatch.setattr(export, "picture", broken)
     with pytest.raises(RuntimeError, match="no ink"):
-        export.analyse([Source(folder / "runs", data)], out)
+        export.analyse_systems([Source(folder / "runs", data)], out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: py
 )
 def test_a_mistake_is_named(folder: Path, pred: str, data: str, out: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        export.analyse([Source(folder / pred, folder / data)], folder / out)
+        export.analyse_systems([Source(folder / pred, folder / data)], folder / out)
 
 
 def test_a_mistake_is_one_line(folder: Path) -> None:
@@ -180,7 +180,7 @@ def test_neither_help_nor_training_draws() -> None:
 
 def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As words, ids, names of systems and of data."""
-    monkeypatch.setattr(draw, "DPI", 50)
+    monkeypatch.setattr(drawing, "DPI", 50)
     words = tuple(word.replace("\n", "").replace("\t", "").replace(" ", "_") for word in HOSTILE)
     examples = asked(words, 20)
     systems = [
@@ -194,8 +194,8 @@ def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.Monk
     ]
     left_out: list[str] = []
     for some in (systems[:4], systems[4:]):
-        found = figures(some, left_out.append)
-        export.write(export.Analysis(tuple(found), tuple(left_out), tmp_path))
+        found = build_figures(some, left_out.append)
+        export.write_analysis(export.Analysis(tuple(found), tuple(left_out), tmp_path))
         for path in tmp_path.glob("*.svg"):
             text = path.read_text()
             xml.fromstring(text)
@@ -209,18 +209,18 @@ def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.Monk
         lines = (tmp_path / "confident-mistakes.csv").read_text()
         for row in csv.reader(io.StringIO(lines, newline="")):
             assert not row[0].startswith("=")
-    whole = next(figure for figure in figures(systems, str) if figure.name == "accuracy-by-length")
+    whole = next(figure for figure in build_figures(systems, str) if figure.name == "accuracy-by-length")
     names = [row[0] for row in csv.reader(io.StringIO(whole.table.csv(), newline=""))]
     assert f"'{HOSTILE[3]}" in names and HOSTILE[-1] in names  # a CSV file has all of it
-    xml.fromstring(draw.svg(whole))  # small multiples
+    xml.fromstring(drawing.render_svg(whole))  # small multiples
 
 
 def test_a_dollar_sign_is_a_dollar_sign() -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"))
     asked_of = slices.questions("$d$", examples)
     system = System("$\\alpha_1$ & <b>", ("one",), aligned([said(examples, 1)]), asked_of)
-    found = next(figure for figure in figures([system], str) if figure.name == "accuracy-by-length")
-    root = xml.fromstring(draw.svg(found))
+    found = next(figure for figure in build_figures([system], str) if figure.name == "accuracy-by-length")
+    root = xml.fromstring(drawing.render_svg(found))
     texts = ["".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "$\\alpha_1$ & <b>" in texts
 
@@ -228,7 +228,7 @@ def test_a_dollar_sign_is_a_dollar_sign() -> None:
 def test_the_document_names_every_figure() -> None:
     text = (Path(__file__).parents[2] / "docs" / "analysis.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    assert [name for row in rows for name in re.findall(r"`([\w-]+)`", row)] == list(MAKERS)
+    assert [name for row in rows for name in re.findall(r"`([\w-]+)`", row)] == list(FIGURE_BUILDERS)
 
 
 @pytest.mark.parametrize("count", [7, 9])
@@ -236,8 +236,8 @@ def test_any_number_of_systems_is_drawn(count: int, tmp_path: Path) -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 12)
     asked_of = slices.questions("made", examples)
     several = [System(f"s{number}", ("run",), aligned([said(examples, number)]), asked_of) for number in range(count)]
-    found = next(figure for figure in figures(several, str) if figure.name == "accuracy-by-length")
-    root = xml.fromstring(draw.svg(found))
+    found = next(figure for figure in build_figures(several, str) if figure.name == "accuracy-by-length")
+    root = xml.fromstring(drawing.render_svg(found))
     texts = ["".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")]
     assert [text for text in texts if text.startswith("s")] == [f"s{number}" for number in range(count)]
 
@@ -246,7 +246,7 @@ def test_one_question_is_enough(tmp_path: Path) -> None:
     examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 1)
     (tmp_path / "one.jsonl").write_text("".join(map(jsonl.line, examples)))
     predictions.write(tmp_path / "said.jsonl", said(examples, 1))
-    made = export.analyse([Source(tmp_path / "said.jsonl", tmp_path / "one.jsonl")], tmp_path / "out")
+    made = export.analyse_systems([Source(tmp_path / "said.jsonl", tmp_path / "one.jsonl")], tmp_path / "out")
     assert {"accuracy-by-length", "calibration", "lengths"} <= {figure.name for figure in made.figures}
 
 
@@ -256,5 +256,5 @@ def test_data_without_answers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text("".join(map(jsonl.line, bare)))
     predictions.write(tmp_path / "said.jsonl", said(bare, 1))
     with pytest.raises(InputError, match="no question has a known answer"):
-        export.analyse([Source(tmp_path / "said.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")
+        export.analyse_systems([Source(tmp_path / "said.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")
     assert not os.path.exists(tmp_path / "out")

@@ -20,7 +20,7 @@ from asreader.evaluation.breakdowns.systems import System
 from asreader.system.progress import say
 
 
-class Shape(StrEnum):
+class PlotShape(StrEnum):
     """How numbers become marks."""
 
     CURVE = "curve"  # a line through markers, its interval as a band
@@ -31,7 +31,7 @@ class Shape(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class PlotAxis:
     """A column of the table and what is written beside the axis; shares of 1 are shown in per cent."""
 
     column: str
@@ -43,13 +43,13 @@ class Axis:
 class Plot:
     """One pair of axes. `until` ends the bins of a histogram, `shade` is what a matrix shows."""
 
-    shape: Shape
-    x: Axis
-    y: Axis
+    shape: PlotShape
+    x: PlotAxis
+    y: PlotAxis
     title: str = ""
     interval: tuple[str, str] | None = None
     until: str = ""
-    shade: Axis | None = None
+    shade: PlotAxis | None = None
     diagonal: bool = False
 
 
@@ -70,7 +70,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingFigure:
     """A figure that the systems or their data cannot give, and why."""
 
     name: str
@@ -80,12 +80,12 @@ class Missing:
         return f"{self.name}: left out, because {self.reason}"
 
 
-def figures(systems: Sequence[System], left_out: Callable[[str], None] = say) -> list[Figure]:
+def build_figures(systems: Sequence[System], left_out: Callable[[str], None] = say) -> list[Figure]:
     """Every figure that these systems and their data can give; `left_out` hears, in a line each, what they cannot."""
     if not systems:
         raise ValueError("there is no system to draw")
     found = []
-    for name, maker in MAKERS.items():
+    for name, maker in FIGURE_BUILDERS.items():
         made = maker(name, systems)
         if isinstance(made, Figure):
             order = data_sets(systems) if made.table.header[0] == "data" else _names(systems)
@@ -97,7 +97,7 @@ def figures(systems: Sequence[System], left_out: Callable[[str], None] = say) ->
 
 _SHARES = ("low", "high")
 _SAME = "every question has the same number of candidates"
-_ACCURACY = Axis("accuracy", "accuracy (%)", percent=True)
+_ACCURACY = PlotAxis("accuracy", "accuracy (%)", percent=True)
 _BANDS = (
     "Bands and bars are 95% intervals: Wilson's for the choice of questions; where a system is several runs, the mean "
     "over the runs is drawn and their spread widens the interval."
@@ -112,7 +112,7 @@ def _accuracy_by_length(name: str, systems: Sequence[System]) -> Figure:
         f"a marker stands at the mean length and the accuracy of a bucket. {_BANDS} "
         "A falling line: long documents are harder.",
         accuracy_by.by_length(systems),
-        (Plot(Shape.CURVE, Axis("words", "document length (words)"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.CURVE, PlotAxis("words", "document length (words)"), _ACCURACY, interval=_SHARES),),
     )
 
 
@@ -121,10 +121,10 @@ def _lengths(name: str, systems: Sequence[System]) -> Figure:
     return _distribution(name, data_sets(systems), lambda asked: asked.lengths, title, label)
 
 
-def _accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if _varied(system.questions.candidates)]
     if not drawn:
-        return Missing(name, _constant(systems))
+        return MissingFigure(name, _constant(systems))
     absent = _absent(_names(systems), _names(drawn), _SAME)
     return Figure(
         name,
@@ -133,24 +133,24 @@ def _accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figure | Mi
         f"numbers together; a marker stands at the mean number and the accuracy of a bucket. {_BANDS} "
         f"Guessing would get one in that many right.{absent}",
         accuracy_by.by_candidates(drawn),
-        (Plot(Shape.CURVE, Axis("candidates", "candidates (number)"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.CURVE, PlotAxis("candidates", "candidates (number)"), _ACCURACY, interval=_SHARES),),
     )
 
 
-def _candidates(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _candidates(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     sets = data_sets(systems)
     drawn = {data: asked for data, asked in sets.items() if _varied(asked.candidates)}
     if not drawn:
-        return Missing(name, _constant(systems))
+        return MissingFigure(name, _constant(systems))
     made = _distribution(name, drawn, lambda asked: asked.candidates, "Numbers of candidates", "candidates (number)")
     return replace(made, caption=made.caption + _absent(list(sets), list(drawn), _SAME))
 
 
-def _accuracy_by_rank(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _accuracy_by_rank(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     if not any(_ranked(system.questions) for system in systems):
-        return Missing(name, "no answer is among its candidates")
-    rank = Axis("n", "n")
-    up_to = Axis("accuracy up to n", "accuracy (%)", percent=True)
+        return MissingFigure(name, "no answer is among its candidates")
+    rank = PlotAxis("n", "n")
+    up_to = PlotAxis("accuracy up to n", "accuracy (%)", percent=True)
     return Figure(
         name,
         "Accuracy by how frequent the answer is in the document",
@@ -160,15 +160,15 @@ def _accuracy_by_rank(name: str, systems: Sequence[System]) -> Figure | Missing:
         "A falling line: the reader leans on what is mentioned often.",
         accuracy_by.by_rank(systems),
         (
-            Plot(Shape.POINTS, rank, _ACCURACY, "answer is the n-th most frequent candidate", _SHARES),
-            Plot(Shape.POINTS, rank, up_to, "answer is among the n most frequent", ("low up to n", "high up to n")),
+            Plot(PlotShape.POINTS, rank, _ACCURACY, "answer is the n-th most frequent candidate", _SHARES),
+            Plot(PlotShape.POINTS, rank, up_to, "answer is among the n most frequent", ("low up to n", "high up to n")),
         ),
     )
 
 
-def _ranks(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _ranks(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     if not any(_ranked(system.questions) for system in systems):
-        return Missing(name, "no answer is among its candidates")
+        return MissingFigure(name, "no answer is among its candidates")
     table = accuracy_by.ranks(data_sets(systems))
     rest = "; ".join(
         f"{abs(round(len(asked) - sum(_numbers(table.where('data', data), 'questions')))):,} in {plain(data)}"
@@ -181,7 +181,13 @@ def _ranks(name: str, systems: Sequence[System]) -> Figure | Missing:
         "equally frequent share their places, so that a question may count for several of them in part. "
         f"Answers beyond the first {RANKS} places or not among the candidates: {rest}.",
         table,
-        (Plot(Shape.BARS, Axis("n", "answer is the n-th most frequent candidate"), Axis("questions", "questions")),),
+        (
+            Plot(
+                PlotShape.BARS,
+                PlotAxis("n", "answer is the n-th most frequent candidate"),
+                PlotAxis("questions", "questions"),
+            ),
+        ),
     )
 
 
@@ -197,13 +203,21 @@ def _calibration(name: str, systems: Sequence[System]) -> Figure:
         "several runs are pooled, each question counted once. On the diagonal confidence is deserved; below it the "
         f"system is too sure. Expected calibration error, the mean distance from it: {told}.",
         table,
-        (Plot(Shape.CURVE, Axis("confidence", "confidence (%)", True), _ACCURACY, interval=_SHARES, diagonal=True),),
+        (
+            Plot(
+                PlotShape.CURVE,
+                PlotAxis("confidence", "confidence (%)", True),
+                _ACCURACY,
+                interval=_SHARES,
+                diagonal=True,
+            ),
+        ),
     )
 
 
 def _coverage(name: str, systems: Sequence[System]) -> Figure:
-    answered = Axis("answered", "questions answered (%)", percent=True)
-    least = Axis("least confidence", "least confidence asked for (%)", percent=True)
+    answered = PlotAxis("answered", "questions answered (%)", percent=True)
+    least = PlotAxis("least confidence", "least confidence asked for (%)", percent=True)
     return Figure(
         name,
         "Answering only when sure",
@@ -212,31 +226,31 @@ def _coverage(name: str, systems: Sequence[System]) -> Figure:
         "each question counted once. A line that rises to the left: the confidence tells right answers from wrong.",
         reliability.coverage_table(systems),
         (
-            Plot(Shape.CURVE, answered, _ACCURACY, "accuracy of what is answered", _SHARES),
-            Plot(Shape.CURVE, least, answered, "how much is answered"),
+            Plot(PlotShape.CURVE, answered, _ACCURACY, "accuracy of what is answered", _SHARES),
+            Plot(PlotShape.CURVE, least, answered, "how much is answered"),
         ),
     )
 
 
-def _accuracy_by_kind(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _accuracy_by_kind(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     table = accuracy_by.by_kind(systems)
     kinds = sorted(set(map(str, table.column("answer"))))
     if len(kinds) < 2:
-        return Missing(name, f"all answers are of one type ({kinds[0]})")
+        return MissingFigure(name, f"all answers are of one type ({kinds[0]})")
     return Figure(
         name,
         "Accuracy by type of answer",
         "Types are told by letters alone: an @entity, several words, a number, a first letter that is capital or "
         f"lower case, or letters without case. {_BANDS}",
         table,
-        (Plot(Shape.POINTS, Axis("answer", "answer"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_SHARES),),
     )
 
 
-def _accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if (system.questions.distances != NOWHERE).any()]
     if not drawn:
-        return Missing(name, "no answer stands in its document")
+        return MissingFigure(name, "no answer stands in its document")
     nowhere = "; ".join(
         f"{(asked.distances == NOWHERE).sum():,} in {plain(data)}" for data, asked in data_sets(systems).items()
     )
@@ -247,60 +261,67 @@ def _accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | Miss
         f"The questions were put into about {BUCKETS} buckets of like size, equal distances together. {_BANDS} "
         f"Answers that are not in the document are not drawn: {nowhere}.",
         accuracy_by.by_distance(drawn),
-        (Plot(Shape.CURVE, Axis("words", "words behind the answer's last mention"), _ACCURACY, interval=_SHARES),),
+        (
+            Plot(
+                PlotShape.CURVE,
+                PlotAxis("words", "words behind the answer's last mention"),
+                _ACCURACY,
+                interval=_SHARES,
+            ),
+        ),
     )
 
 
-def _accuracy_by_knowledge(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _accuracy_by_knowledge(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if system.vocabulary is not None]
     if not drawn:
-        return Missing(name, "no vocabulary is known; name a run (or a folder of runs with one vocabulary)")
+        return MissingFigure(name, "no vocabulary is known; name a run (or a folder of runs with one vocabulary)")
     table = accuracy_by.by_knowledge(drawn)
     if not any(row["answer"] == accuracy_by.STRANGE and row["questions"] for row in table.records()):
-        return Missing(name, "every answer is in the vocabulary")
+        return MissingFigure(name, "every answer is in the vocabulary")
     return Figure(
         name,
         "Accuracy on known and unknown answers",
         "An answer is known if each of its words has a vector of its own; all others borrow one for the occasion. "
         f"{_BANDS}{_absent(_names(systems), _names(drawn), 'no vocabulary is known')}",
         table,
-        (Plot(Shape.POINTS, Axis("answer", "answer"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_SHARES),),
     )
 
 
-def _runs_right(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _runs_right(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if len(system.runs) > 1]
     if not drawn:
-        return Missing(name, "it takes several runs; name a folder of runs")
+        return MissingFigure(name, "it takes several runs; name a folder of runs")
     return Figure(
         name,
         "How many runs are right",
         "The number of questions that 0, 1, 2... all runs of a system answer rightly. The first bar is out of reach of "
         "any vote among them; what lies between the first and the last is what an ensemble can win.",
         agreement.right_table(drawn),
-        (Plot(Shape.BARS, Axis("runs right", "runs that are right"), Axis("questions", "questions")),),
+        (Plot(PlotShape.BARS, PlotAxis("runs right", "runs that are right"), PlotAxis("questions", "questions")),),
     )
 
 
-def _runs_alike(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _runs_alike(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if len(system.runs) > 1]
     if not drawn:
-        return Missing(name, "it takes several runs; name a folder of runs")
-    shade = Axis("same answer", "same answer (%)", percent=True)
+        return MissingFigure(name, "it takes several runs; name a folder of runs")
+    shade = PlotAxis("same answer", "same answer (%)", percent=True)
     return Figure(
         name,
         "How often two runs give the same answer",
         "The share of questions to which two runs give the same answer, right or wrong. The less alike runs of equal "
         "accuracy are, the more an ensemble of them gains.",
         agreement.pair_table(drawn),
-        (Plot(Shape.MATRIX, Axis("run", ""), Axis("other run", ""), shade=shade),),
+        (Plot(PlotShape.MATRIX, PlotAxis("run", ""), PlotAxis("other run", ""), shade=shade),),
     )
 
 
-def _mistakes(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _mistakes(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     table = reliability.mistakes_table(systems)
     if not table.rows:
-        return Missing(name, "there is no mistake")
+        return MissingFigure(name, "there is no mistake")
     return Figure(
         name,
         "Mistakes the systems were surest of",
@@ -310,7 +331,7 @@ def _mistakes(name: str, systems: Sequence[System]) -> Figure | Missing:
     )
 
 
-MAKERS: Mapping[str, Callable[[str, Sequence[System]], Figure | Missing]] = {
+FIGURE_BUILDERS: Mapping[str, Callable[[str, Sequence[System]], Figure | MissingFigure]] = {
     "accuracy-by-length": _accuracy_by_length,
     "lengths": _lengths,
     "accuracy-by-candidates": _accuracy_by_candidates,
@@ -340,7 +361,14 @@ def _distribution(
         title,
         f"The share of questions in bins of equal width.{beyond} Mean: {means}.",
         table,
-        (Plot(Shape.HISTOGRAM, Axis("from", label), Axis("share", "questions (%)", percent=True), until="to"),),
+        (
+            Plot(
+                PlotShape.HISTOGRAM,
+                PlotAxis("from", label),
+                PlotAxis("share", "questions (%)", percent=True),
+                until="to",
+            ),
+        ),
     )
 
 

@@ -29,7 +29,7 @@ def analyse(
     from asreader.evaluation.breakdowns import systems
 
     sources = [systems.Source(pred, data, name), *(systems.source(text, data) for text in also)]
-    made = export.analyse(sources, out, split=split, format=format, skip_bad=skip_bad)
+    made = export.analyse_systems(sources, out, split=split, format=format, skip_bad=skip_bad)
     if as_json:
         print_json(made.as_json())
     else:

@@ -10,7 +10,7 @@ import typer
 from asreader.cli.combine import Published
 from asreader.cli.options import Data, Device, Format, SkipBad
 from asreader.errors import InputError
-from asreader.pages.showing import Order, Show
+from asreader.pages.filter_options import AnswerSelection, QuestionOrder
 
 Page = Annotated[Path, typer.Option(help="page to write", metavar="FILE.html")]
 
@@ -19,14 +19,14 @@ def gallery(
     run: Annotated[str, typer.Argument(help="run folder, or 'bundled'")],
     data: Data,
     out: Page,
-    show: Annotated[Show, typer.Option(help="which questions")] = Show.every,
+    show: Annotated[AnswerSelection, typer.Option(help="which questions")] = AnswerSelection.every,
     top: Annotated[int, typer.Option(min=1, help="how many questions at the most")] = 20,
     word: Annotated[str, typer.Option(help="only questions with this word in the document or question")] = "",
     answer: Annotated[str, typer.Option(help="only questions where this was the right or the given answer")] = "",
     confidence: Annotated[
         str, typer.Option(help="only answers this sure, such as 0.5:0.9", metavar="LOW:HIGH")
     ] = "0:1",
-    sort: Annotated[Order | None, typer.Option(help="what comes first; without it what fits --show")] = None,
+    sort: Annotated[QuestionOrder | None, typer.Option(help="what comes first; without it what fits --show")] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="what the run said of the data, if it is written down already", metavar="FILE")
     ] = None,
@@ -37,15 +37,15 @@ def gallery(
 ) -> None:
     """A page of questions with where the reader looked: right, wrong or most surprising answers."""
     from asreader.inference.reader import Reader
-    from asreader.pages import cases
-    from asreader.pages import gallery as galleries
+    from asreader.pages import gallery_page as galleries
+    from asreader.pages import question_filter
 
     least, most = _range(confidence)
-    wish = cases.Wish(show, word, answer, least, most, sort, top)
+    wish = question_filter.QuestionFilter(show, word, answer, least, most, sort, top)
     reader = Reader.load(run, device)
-    asked = cases.questions(data, split=split, format=format, skip_bad=skip_bad)
+    asked = question_filter.read_questions(data, split=split, format=format, skip_bad=skip_bad)
     name = f"{'The bundled reader' if run == 'bundled' else run} on {data}"
-    count = galleries.write(out, reader, name, galleries.cases(reader, asked, predictions), wish)
+    count = galleries.write_gallery(out, reader, name, galleries.answer_questions(reader, asked, predictions), wish)
     print(f"{count} questions -> {out}")
 
 
@@ -60,9 +60,9 @@ def report(
     ] = None,
 ) -> None:
     """One self-contained page: results, learning curves, settings, data, figures, examples, how to make it again."""
-    from asreader.pages import report as reports
+    from asreader.pages import report_page as reports
 
-    reports.write(path, out, paper.value if paper else None, data)
+    reports.write_report(path, out, paper.value if paper else None, data)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB; open it in a browser")
 
 

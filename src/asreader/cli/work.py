@@ -128,24 +128,24 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Answer a question about a text and show where the reader looked."""
-    from asreader.attention import highlight
+    from asreader.attention import html_view
     from asreader.inference.reader import Reader
     from asreader.system import atomic_files
 
     choices = [part.strip() for part in candidates.split(",") if part.strip()] if candidates else None
     found = Reader.load(run, device).answer(_text(document), question, choices)
     if html is not None:
-        atomic_files.write_text(html, highlight.page(found))
+        atomic_files.write_text(html, html_view.render_answer_page(found))
     if picture is not None:
-        from asreader.attention import pictures
+        from asreader.attention import figure_file
 
-        pictures.write(found, picture)
+        figure_file.write_figure(found, picture)
     if as_json:
         print_json(found.as_json(top))
     else:
         from asreader.cli import tables
 
-        tables.show(highlight.terminal(found, top))
+        tables.show(html_view.terminal(found, top))
 
 
 def _text(document: str) -> str:

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TypeVar
 
 import asreader
-from asreader.attention import highlight
+from asreader.attention import html_view
 from asreader.errors import InputError
 from asreader.system.markup import Markup, Part, element, isolated, joined, page
 
 T = TypeVar("T")
 
 _FOLDER = Path(__file__).parent
-STYLE = f"{highlight.STYLE}\n{(_FOLDER / 'page.css').read_text(encoding='utf-8')}"
+STYLE = f"{html_view.STYLE}\n{(_FOLDER / 'page.css').read_text(encoding='utf-8')}"
 SCRIPT = (_FOLDER / "page.js").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A part of a page that its contents lead to."""
 
     name: str
@@ -28,7 +28,7 @@ class Section:
     body: Markup
 
 
-def sheet(title: str, lead: Part, sections: Sequence[Section]) -> str:
+def render_page(title: str, lead: Part, sections: Sequence[PageSection]) -> str:
     """A page with its contents; it can be read without its script, which only adds keys and filters."""
     contents = [element("li", element("a", section.title, href=f"#{section.name}")) for section in sections]
     navigation = element("nav", element("ul", *contents), class_="contents", aria_label="Contents")
@@ -45,21 +45,21 @@ def sheet(title: str, lead: Part, sections: Sequence[Section]) -> str:
     return page(title, body, style=STYLE, script=SCRIPT)
 
 
-def _section(section: Section) -> Markup:
+def _section(section: PageSection) -> Markup:
     return element(
         "section", element("h2", section.title, id=f"{section.name}-title"), section.body,
         id=section.name, aria_labelledby=f"{section.name}-title",
     )  # fmt: skip
 
 
-def table(
+def build_table(
     header: Sequence[Part], rows: Sequence[Sequence[Part]], *, caption: str = "", numbers: Sequence[int] = ()
 ) -> Markup:
     """A table whose first column names its rows; columns in `numbers` stand to the right. It scrolls by itself."""
-    return grouped(header, {"": rows}, caption=caption, numbers=numbers)
+    return build_grouped_table(header, {"": rows}, caption=caption, numbers=numbers)
 
 
-def grouped(
+def build_grouped_table(
     header: Sequence[Part],
     groups: Mapping[str, Sequence[Sequence[Part]]],
     *,
@@ -83,7 +83,7 @@ def _row(cells: Sequence[Part], kinds: Sequence[str | None]) -> Markup:
     return element("tr", named, *(element("td", cell, class_=k) for cell, k in zip(cells[1:], kinds[1:], strict=True)))
 
 
-def keys(facts: Sequence[tuple[str, str, str]]) -> Markup:
+def build_key_figures(facts: Sequence[tuple[str, str, str]]) -> Markup:
     """The figures that matter: what, how much, and a small line below."""
     boxes = [
         element("div", element("dt", what), element("dd", much, element("small", note) if note else None))
@@ -92,29 +92,29 @@ def keys(facts: Sequence[tuple[str, str, str]]) -> Markup:
     return element("dl", *boxes, class_="keys")
 
 
-def missing(text: str) -> Markup:
+def build_missing_note(text: str) -> Markup:
     """What a page would show if something were not missing."""
     return element("p", text, class_="missing")
 
 
-def lines(text: str) -> Markup:
+def build_code_block(text: str) -> Markup:
     """Text as it is typed."""
     return element("pre", element("code", text), tabindex=0)
 
 
-def folded(summary: str, *parts: Part) -> Markup:
+def build_details(summary: str, *parts: Part) -> Markup:
     """What is only looked at when asked for."""
     return element("details", element("summary", summary), joined(parts))
 
 
-def value(setting: object) -> Markup:
+def format_setting(setting: object) -> Markup:
     """A setting as TOML has it, but for the quotes."""
     return isolated(str(setting).lower() if isinstance(setting, bool) else "" if setting is None else str(setting))
 
 
-def tried(maker: Callable[[T], Markup], about: T) -> Markup:
+def build_section_or_error(maker: Callable[[T], Markup], about: T) -> Markup:
     """A part of a page, or why it is not there."""
     try:
         return maker(about)
     except InputError as error:
-        return missing(f"Not here: {' '.join(str(error).split())}.")
+        return build_missing_note(f"Not here: {' '.join(str(error).split())}.")

@@ -8,31 +8,39 @@ from asreader import baselines
 from asreader.errors import InputError
 from asreader.evaluation.metrics import Scores
 from asreader.evaluation.result_table import Row
-from asreader.pages import records
-from asreader.pages.page import folded, grouped, keys, missing, table, tried, value
-from asreader.pages.records import Record
-from asreader.pages.subject import Subject
+from asreader.pages import run_records
+from asreader.pages.page import (
+    build_details,
+    build_grouped_table,
+    build_key_figures,
+    build_missing_note,
+    build_section_or_error,
+    build_table,
+    format_setting,
+)
+from asreader.pages.report_data import ReportData
+from asreader.pages.run_records import RunRecord
 from asreader.system.markup import Markup, Part, element, isolated, joined, shortened
 
 RULES = {"maximum_frequency": "most frequent candidate", "uniform": "chance"}
 
 
-def outcome(subject: Subject) -> Markup:
+def build_results(subject: ReportData) -> Markup:
     if not subject.answered:
         raise InputError("no run has predicted its validation data yet (predictions/valid.jsonl); train it to its end")
     parts = [_facts(subject)]
     if len(subject.answered) < len(subject.records):
         left = [record.name for record in subject.records if record not in subject.answered]
-        parts.append(missing(f"Without predictions and so not counted: {', '.join(map(shortened, left))}."))
+        parts.append(build_missing_note(f"Without predictions and so not counted: {', '.join(map(shortened, left))}."))
     alone = len(subject.answered) == 1 and not subject.paper
     parts.append(_single(subject.answered[0]) if alone else _rows(subject.rows))
-    parts.append(tried(_rules, subject))
+    parts.append(build_section_or_error(_rules, subject))
     if len(subject.records) > 1:
         parts.append(_runs(subject))
     return joined(parts)
 
 
-def _facts(subject: Subject) -> Markup:
+def _facts(subject: ReportData) -> Markup:
     best = subject.best.scores["valid"]
     interval = f"95% interval {_between(best.interval)}"
     facts = [("validation accuracy", f"{best.accuracy:.1%}", interval)]
@@ -47,20 +55,20 @@ def _facts(subject: Subject) -> Markup:
     validated = [point for point in subject.best.points if point.kind == "valid"]
     if validated:
         facts.append(("steps", f"{subject.best.points[-1].step:,}", f"{len(validated)} validations"))
-    return keys(facts)
+    return build_key_figures(facts)
 
 
 def _percent(value: float | None) -> str:
     return "" if value is None else f"{value:.1%}"
 
 
-def _single(record: Record) -> Markup:
+def _single(record: RunRecord) -> Markup:
     found = record.scores
     rows: list[list[Part]] = [["accuracy", *(_figure(one.accuracy, one.interval) for one in found.values())]]
     tops = [top for top in next(iter(found.values())).accuracy_at if top > 1]
     rows += [[f"answer in the best {top}", *(_share(one.accuracy_at[top]) for one in found.values())] for top in tops]
     rows.append(["questions", *(f"{one.questions:,}" for one in found.values())])
-    return table(["", *found], rows, caption="In per cent, with 95% intervals", numbers=range(1, len(found) + 1))
+    return build_table(["", *found], rows, caption="In per cent, with 95% intervals", numbers=range(1, len(found) + 1))
 
 
 def _rows(found: Sequence[Row]) -> Markup:
@@ -71,7 +79,7 @@ def _rows(found: Sequence[Row]) -> Markup:
     for row in found:
         body.setdefault(row.part, []).append([row.name, *(_cell(row, key) for key in used)])
     note = "In per cent, with 95% intervals over questions; ± is the standard deviation between seeds"
-    return grouped(["", *used.values()], body, caption=note, numbers=range(1, len(used) + 1))
+    return build_grouped_table(["", *used.values()], body, caption=note, numbers=range(1, len(used) + 1))
 
 
 def _cell(row: Row, key: str) -> Part:
@@ -89,7 +97,7 @@ def _figure(value: float, interval: tuple[float, float]) -> Markup:
     return joined([_share(value), " ", element("span", f"{low}–{high}", class_="interval")])
 
 
-def _rules(subject: Subject) -> Markup:
+def _rules(subject: ReportData) -> Markup:
     """What rules score on the same questions that learn nothing."""
     said = [
         f"{told} {_share(baselines.evaluate(name, subject.questions).scores.accuracy)}" for name, told in RULES.items()
@@ -97,19 +105,19 @@ def _rules(subject: Subject) -> Markup:
     return element("p", f"On the same questions, without learning anything: {'; '.join(said)}.", class_="quiet")
 
 
-def _runs(subject: Subject) -> Markup:
+def _runs(subject: ReportData) -> Markup:
     """One line a run, the best first."""
-    differ = records.varied(subject.records)
+    differ = run_records.find_varied_settings(subject.records)
     splits = [split for split in ("valid", "test") if any(split in record.scores for record in subject.records)]
     header = ["run", *differ, *splits]
     rows = []
     for record in sorted(subject.records, key=lambda record: -record.accuracy):
-        own = records.flat(record.settings)
-        told = [value(own.get(key)) for key in differ]
+        own = run_records.flatten_settings(record.settings)
+        told = [format_setting(own.get(key)) for key in differ]
         figures = [_accuracy(record.scores.get(split)) for split in splits]
         rows.append([isolated(record.name), *told, *figures])
     numbers = range(1 + len(differ), len(header))
-    return folded(f"all {len(rows)} runs", table(header, rows, numbers=numbers))
+    return build_details(f"all {len(rows)} runs", build_table(header, rows, numbers=numbers))
 
 
 def _accuracy(found: Scores | None) -> Part:

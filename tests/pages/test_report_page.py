@@ -23,9 +23,9 @@ from asreader.data.vocabulary import build
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.reader import Reader
-from asreader.pages import records, report
-from asreader.pages.records import Point, Record
-from asreader.pages.sections import curves
+from asreader.pages import report_page, run_records
+from asreader.pages.run_records import MetricsRow, RunRecord
+from asreader.pages.sections import learning_curves
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings, parse_settings
 
@@ -79,13 +79,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def single(place: Path) -> str:
-    report.write(place / "one", place / "one.html")
+    report_page.write_report(place / "one", place / "one.html")
     return (place / "one.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def sweep(place: Path) -> str:
-    report.write(place / "many", place / "many.html", paper="cbt-ne")
+    report_page.write_report(place / "many", place / "many.html", paper="cbt-ne")
     return (place / "many.html").read_text(encoding="utf-8")
 
 
@@ -118,7 +118,7 @@ def test_a_folder_of_runs_is_told_beside_the_paper(sweep: str, place: Path, pars
     assert "greedy ensemble" in page.text and "73.8" in page.text  # the paper's single reader on these data
     assert "all 3 runs" in page.text and "How many runs are right" in page.text
     assert "varies" in page.text
-    best = max(records.read(place / "many"), key=lambda record: record.accuracy)
+    best = max(run_records.read_run_records(place / "many"), key=lambda record: record.accuracy)
     assert f"thick: {best.name}, the best of 3 runs" in page.text
 
 
@@ -128,19 +128,21 @@ def test_what_is_missing_is_said_and_the_rest_is_there(tmp_path: Path, parsed: A
     run = trained(tmp_path / "run", data)
     run.environment.unlink()
     (run.folder / "weights.safetensors").unlink()
-    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html"))
     page.check()
     assert "environment.json is missing" in page.text and "weights.safetensors: missing" in page.text
     assert "Calibration" in page.text and not page.all("article")
     data.unlink()
-    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html"))
     page.check()
     assert page.text.count("the validation data are not where config.toml says") >= 3 and not page.all("img")
     assert "Highest: 20.0% at step 10" in page.text
-    assert report.report(run.folder, tmp_path / "r.html") == report.report(run.folder, tmp_path / "r.html")
+    assert report_page.render_report(run.folder, tmp_path / "r.html") == report_page.render_report(
+        run.folder, tmp_path / "r.html"
+    )
     run.predictions("valid").unlink()
     run.metrics.unlink()
-    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html"))
     page.check()
     assert "no run has predicted" in page.text and "metrics.jsonl has no row" in page.text
 
@@ -150,17 +152,17 @@ def test_data_that_lie_elsewhere_are_named(tmp_path: Path, parsed: Any) -> None:
     data.write_text("".join(map(jsonl.line, EXAMPLES)))
     run = trained(tmp_path / "run", data)
     moved = data.rename(tmp_path / "moved here.jsonl")
-    page = parsed(report.report(run.folder, tmp_path / "r.html", data=moved))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html", data=moved))
     page.check()
     assert "Calibration" in page.text and page.all("article")
     assert f"--data '{moved}'" in page.text
-    assert "Calibration" not in parsed(report.report(run.folder, tmp_path / "r.html")).text
+    assert "Calibration" not in parsed(report_page.render_report(run.folder, tmp_path / "r.html")).text
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match="run"):
-            report.report(path, tmp_path / "r.html")
+            report_page.render_report(path, tmp_path / "r.html")
 
 
 def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, parsed: Any, browser: Any) -> None:
@@ -177,7 +179,7 @@ def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, parsed: Any
     settings = run.config()
     run.save_config(replace(settings, train=replace(settings.train, teacher=f"</pre>{HOSTILE * 9}")))
     run.environment.write_text(json.dumps({HOSTILE: '<img src="http://x.example/">', "commit": "<b>\u202e"}))
-    html = report.report(run.folder, tmp_path / "r.html")
+    html = report_page.render_report(run.folder, tmp_path / "r.html")
     page = parsed(html)
     page.check()
     assert page.text.count("alert(1)") > 30 and "\u202e" not in html
@@ -195,10 +197,13 @@ def test_a_setting_of_any_name_is_text(tmp_path: Path, parsed: Any) -> None:
     run = trained(tmp_path / "run", data)
     file = run.folder / "config.toml"
     file.write_text(file.read_text().replace("[reader]", f'[reader]\n"</code>{HOSTILE}" = 1'))
-    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html"))
     page.check()
     assert f"reader.</code>{HOSTILE}" in page.text and "has no setting" in page.text
-    assert parse_settings(records.commands(records.read(run.folder))[0]).reader == run.config().reader
+    assert (
+        parse_settings(run_records.format_training_commands(run_records.read_run_records(run.folder))[0]).reader
+        == run.config().reader
+    )
 
 
 def test_a_browser_shows_it_without_a_complaint_or_a_request(
@@ -234,8 +239,8 @@ def test_the_commands_give_the_same_settings_again(rows: list[tuple[int, int, fl
         )
         for s, hidden, r, name in rows
     ]
-    told = [Record(f"r{n}", Path(f"runs/r {n}"), one, (), {}, {}) for n, one in enumerate(made)]
-    text, commands = records.commands(told)
+    told = [RunRecord(f"r{n}", Path(f"runs/r {n}"), one, (), {}, {}) for n, one in enumerate(made)]
+    text, commands = run_records.format_training_commands(told)
     again: list[Config] = []
     for line in commands.splitlines():
         words = shlex.split(line)
@@ -243,8 +248,8 @@ def test_the_commands_give_the_same_settings_again(rows: list[tuple[int, int, fl
         count = int(words[words.index("--readers") + 1]) if "--readers" in words else 1
         first = parse_settings(text, sets)
         again += [replace(first, train=replace(first.train, seed=first.train.seed + n)) for n in range(count)]
-    flat = sorted(map(str, map(records.flat, again)))
-    assert flat == sorted(map(str, map(records.flat, made)))
+    flat = sorted(map(str, map(run_records.flatten_settings, again)))
+    assert flat == sorted(map(str, map(run_records.flatten_settings, made)))
 
 
 def test_settings_that_differ_from_the_defaults_come_first(single: str, parsed: Any) -> None:
@@ -258,7 +263,7 @@ def test_settings_that_differ_from_the_defaults_come_first(single: str, parsed: 
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
 def test_ticks_are_round_and_hold_all_values(low: float, span: float) -> None:
-    marks = curves.ticks(low, low + span)
+    marks = learning_curves.choose_ticks(low, low + span)
     slack = 1e-6 * (abs(low) + span + 1)
     assert marks[0] <= low + slack and marks[-1] >= low + span - slack
     assert 2 <= len(marks) <= 8 and marks[0] < marks[-1]
@@ -267,12 +272,12 @@ def test_ticks_are_round_and_hold_all_values(low: float, span: float) -> None:
 
 
 def test_curves_are_what_was_measured() -> None:
-    points = [Point(step, "valid", 1 / step, step / 100) for step in (10, 20, 40)]
-    record = Record("r", Path(), Config(), tuple(points), {}, {})
-    drawn = curves.learning([record])
+    points = [MetricsRow(step, "valid", 1 / step, step / 100) for step in (10, 20, 40)]
+    record = RunRecord("r", Path(), Config(), tuple(points), {}, {})
+    drawn = learning_curves.build_learning_curves([record])
     assert drawn is not None
     loss, accuracy = re.findall(r'points="([^"]*)"', drawn)
-    marks = curves.ticks(0.1, 0.4)
+    marks = learning_curves.choose_ticks(0.1, 0.4)
     expected = [(1000 * p.step / 40, 1000 * (marks[-1] - p.accuracy) / (marks[-1] - marks[0])) for p in points]
     assert accuracy == " ".join(f"{x:.0f},{y:.0f}" for x, y in expected)
     assert loss.startswith("250,") and "Lowest: 0.0250 at step 40" in drawn
@@ -290,5 +295,5 @@ def test_rows_that_are_none_are_left_out(tmp_path: Path) -> None:
         "\x00",
     ]
     (tmp_path / "m.jsonl").write_text("\n".join(lines))
-    assert records.points(tmp_path / "m.jsonl") == (Point(2, "valid", 1.5, 0.5),)
-    assert records.points(tmp_path / "none") == ()
+    assert run_records.read_metrics(tmp_path / "m.jsonl") == (MetricsRow(2, "valid", 1.5, 0.5),)
+    assert run_records.read_metrics(tmp_path / "none") == ()

@@ -16,18 +16,18 @@ from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Prediction
 from asreader.inference.reader import Reader
-from asreader.pages import cases, gallery
-from asreader.pages.cases import Case, Wish, choose
-from asreader.pages.showing import Order, Show
+from asreader.pages import gallery_page, question_filter
+from asreader.pages.filter_options import AnswerSelection, QuestionOrder
+from asreader.pages.question_filter import AnsweredQuestion, QuestionFilter, select_questions
 from asreader.system.markup import visible
 
 NAMES = ("Ana", "Bo", "Cy", "Di")
 HOSTILE = "<script>alert(1)</script>"
 
 
-def case(number: int, shares: tuple[float, ...], answer: str | None, words: str = "Ana met Bo .") -> Case:
+def case(number: int, shares: tuple[float, ...], answer: str | None, words: str = "Ana met Bo .") -> AnsweredQuestion:
     example = Example(f"q{number}", (tuple(words.split()),), (GAP, "slept"), NAMES[: len(shares)], answer)
-    return Case(example, Prediction(example.id, answer, example.candidates, np.array(shares)))
+    return AnsweredQuestion(example, Prediction(example.id, answer, example.candidates, np.array(shares)))
 
 
 CASES = st.lists(
@@ -40,7 +40,7 @@ CASES = st.lists(
 ).map(lambda rows: [case(number, *row) for number, row in enumerate(rows)])
 
 
-def slow(known: list[Case], wish: Wish) -> list[str]:
+def slow(known: list[AnsweredQuestion], wish: QuestionFilter) -> list[str]:
     """The same, in plain steps."""
     rows = []
     for place, one in enumerate(known):
@@ -50,10 +50,10 @@ def slow(known: list[Case], wish: Wish) -> list[str]:
         support = None if answer is None else shares[names.index(answer)]
         right = None if answer is None else said == answer
         wanted = {
-            Show.every: True,
-            Show.right: right is True,
-            Show.wrong: right is False,
-            Show.surprising: right is not None,
+            AnswerSelection.every: True,
+            AnswerSelection.right: right is True,
+            AnswerSelection.wrong: right is False,
+            AnswerSelection.surprising: right is not None,
         }
         if not wanted[wish.show]:
             continue
@@ -63,35 +63,38 @@ def slow(known: list[Case], wish: Wish) -> list[str]:
             continue
         if wish.answer and wish.answer not in (said, answer):
             continue
-        order = wish.order or {Show.every: Order.data, Show.surprising: Order.surprise}.get(wish.show, Order.confidence)
+        order = wish.order or {
+            AnswerSelection.every: QuestionOrder.data,
+            AnswerSelection.surprising: QuestionOrder.surprise,
+        }.get(wish.show, QuestionOrder.confidence)
         key = {
-            Order.data: 0, Order.confidence: -shares[top], Order.doubt: shares[top],
-            Order.surprise: 9 if support is None else support, Order.length: -len(one.example.words),
+            QuestionOrder.data: 0, QuestionOrder.confidence: -shares[top], QuestionOrder.doubt: shares[top],
+            QuestionOrder.surprise: 9 if support is None else support, QuestionOrder.length: -len(one.example.words),
         }[order]  # fmt: skip
         rows.append((key, place, one.example.id))
     return [id for _, _, id in sorted(rows)][: wish.top]
 
 
 WISHES = st.builds(
-    Wish,
-    show=st.sampled_from(Show),
+    QuestionFilter,
+    show=st.sampled_from(AnswerSelection),
     word=st.sampled_from(("", "Cy", "slept", "Zoe")),
     answer=st.sampled_from(("", "Ana", "Bo")),
     least=st.sampled_from((0.0, 0.15)),
     most=st.sampled_from((0.3, 1.0)),
-    order=st.sampled_from((None, *Order)),
+    order=st.sampled_from((None, *QuestionOrder)),
     top=st.integers(1, 6),
 )
 
 
 @given(CASES, WISHES)
-def test_the_wanted_questions_in_the_wanted_order(known: list[Case], wish: Wish) -> None:
-    assert [one.example.id for one in choose(known, wish)] == slow(known, wish)
+def test_the_wanted_questions_in_the_wanted_order(known: list[AnsweredQuestion], wish: QuestionFilter) -> None:
+    assert [one.example.id for one in select_questions(known, wish)] == slow(known, wish)
 
 
 def test_a_word_is_found_in_any_case_and_as_an_entitys_name() -> None:
     example = Example("q", (("@entity1", "slept"),), (GAP,), ("@entity1",), "@entity1", {"@entity1": "Ana Berg"})
-    one = Case(example, Prediction("q", "@entity1", ("@entity1",), np.array([1.0])))
+    one = AnsweredQuestion(example, Prediction("q", "@entity1", ("@entity1",), np.array([1.0])))
     assert one.has("SLEPT") and one.has("berg") and one.has("@entity1") and not one.has("Ber")
     assert one.answers("Ana Berg") and one.answers("@entity1") and not one.answers("slept")
 
@@ -105,18 +108,18 @@ def test_an_answer_that_is_no_candidate_has_no_support() -> None:
 def test_questions_are_paired_by_id_whatever_the_order() -> None:
     known = [case(n, (0.6, 0.4), "Ana") for n in range(3)]
     asked, said = [one.example for one in known], [one.prediction for one in known]
-    found = cases.paired(asked, [said[2], said[0]])
+    found = question_filter.match_predictions(asked, [said[2], said[0]])
     assert [one.example.id for one in found] == ["q0", "q2"]
     with pytest.raises(InputError, match="other candidates"):
-        cases.paired(asked, [Prediction("q1", "Ana", ("Ana", "Zoe"), np.array([0.5, 0.5]))])
+        question_filter.match_predictions(asked, [Prediction("q1", "Ana", ("Ana", "Zoe"), np.array([0.5, 0.5]))])
 
 
 def test_a_store_and_its_data_give_the_same_questions(tmp_path: Path) -> None:
     made = list(stories(5, 3))
     (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.line, made)))
     prepare([tmp_path / "valid.jsonl"], tmp_path / "stores", format=None, only=None, skip_bad=False)
-    assert list(cases.questions(tmp_path / "valid.jsonl")) == made
-    assert list(cases.questions(tmp_path / "stores", split="valid")) == made
+    assert list(question_filter.read_questions(tmp_path / "valid.jsonl")) == made
+    assert list(question_filter.read_questions(tmp_path / "stores", split="valid")) == made
 
 
 @pytest.fixture(scope="module")
@@ -124,14 +127,14 @@ def reader() -> Reader:
     return Reader.load("bundled", "cpu")
 
 
-def written(reader: Reader, out: Path, asked: list[Example], wish: Wish) -> str:
-    gallery.write(out, reader, f"{HOSTILE} on data", gallery.cases(reader, asked), wish)
+def written(reader: Reader, out: Path, asked: list[Example], wish: QuestionFilter) -> str:
+    gallery_page.write_gallery(out, reader, f"{HOSTILE} on data", gallery_page.answer_questions(reader, asked), wish)
     return out.read_text(encoding="utf-8")
 
 
 def test_the_page_shows_every_wanted_question(reader: Reader, tmp_path: Path, parsed: Any) -> None:
     asked = list(stories(30, 5))
-    page = parsed(written(reader, tmp_path / "g.html", asked, Wish(top=7)))
+    page = parsed(written(reader, tmp_path / "g.html", asked, QuestionFilter(top=7)))
     page.check()
     shown = page.all("article")
     assert len(shown) == 7
@@ -155,15 +158,15 @@ def test_saved_predictions_are_taken_as_they_are(reader: Reader, tmp_path: Path)
     asked = list(stories(4, 5))
     said = [Prediction(e.id, e.answer, e.candidates, np.eye(len(e.candidates))[0]) for e in asked]
     predictions.write(tmp_path / "said.jsonl", said)
-    known = gallery.cases(reader, asked, tmp_path / "said.jsonl")
+    known = gallery_page.answer_questions(reader, asked, tmp_path / "said.jsonl")
     assert [one.chosen for one in known] == [e.candidates[0] for e in asked]
     with pytest.raises(InputError, match="no question"):
-        gallery.cases(reader, list(stories(2, 99)), tmp_path / "said.jsonl")
+        gallery_page.answer_questions(reader, list(stories(2, 99)), tmp_path / "said.jsonl")
 
 
 def test_nothing_that_fits_is_said(reader: Reader, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="widen the filters"):
-        written(reader, tmp_path / "g.html", list(stories(3, 5)), Wish(word="aardvark"))
+        written(reader, tmp_path / "g.html", list(stories(3, 5)), QuestionFilter(word="aardvark"))
     assert not (tmp_path / "g.html").exists()
 
 
@@ -173,7 +176,7 @@ def hostile() -> list[Example]:
 
 
 def test_hostile_text_is_text(reader: Reader, tmp_path: Path, parsed: Any) -> None:
-    page = parsed(written(reader, tmp_path / "g.html", hostile(), Wish()))
+    page = parsed(written(reader, tmp_path / "g.html", hostile(), QuestionFilter()))
     page.check()
     assert page.text.count(HOSTILE) > 20 and visible("\u202e\u2069evil") in page.text
     assert (tmp_path / "g.html").stat().st_size < 200_000
@@ -182,12 +185,12 @@ def test_hostile_text_is_text(reader: Reader, tmp_path: Path, parsed: Any) -> No
 def test_names_stand_for_entities(reader: Reader, tmp_path: Path, parsed: Any) -> None:
     words = ("@entity1", "met", "@entity2", ".")
     asked = [Example("q", (words,), (GAP, "slept"), ("@entity1", "@entity2"), "@entity2", {"@entity2": "Ana Berg"})]
-    page = parsed(written(reader, tmp_path / "g.html", asked, Wish()))
+    page = parsed(written(reader, tmp_path / "g.html", asked, QuestionFilter()))
     assert "Ana Berg" in page.text and "@entity2" not in page.text and "@entity1" in page.text
 
 
 def test_keys_lead_from_question_to_question(browser: Any, reader: Reader, tmp_path: Path) -> None:
-    written(reader, tmp_path / "g.html", [*stories(6, 5), *hostile()], Wish())
+    written(reader, tmp_path / "g.html", [*stories(6, 5), *hostile()], QuestionFilter())
     visit = browser.open(tmp_path / "g.html", width=400)
     here = "document.activeElement.closest('.case')?.id"
     for key, place in (("j", "q1"), ("j", "q2"), ("j", "q3"), ("k", "q2")):
@@ -217,15 +220,15 @@ def test_names_come_from_the_data_and_stay_in_jsonl(tmp_path: Path) -> None:
         "@entity0:Bo\n@entity1:Ana: B",
     )
     (tmp_path / "a.question").write_text("\n\n".join(parts))
-    (example,) = cases.questions(tmp_path / "a.question")
+    (example,) = question_filter.read_questions(tmp_path / "a.question")
     assert example.names == {"@entity0": "Bo", "@entity1": "Ana: B"}
     (tmp_path / "b.jsonl").write_text(jsonl.line(example))
-    (again,) = cases.questions(tmp_path / "b.jsonl")
+    (again,) = question_filter.read_questions(tmp_path / "b.jsonl")
     assert again == example and again.names == example.names
     (tmp_path / "c.jsonl").write_text(
         '{"document": ["a"], "question": ["XXXXX"], "entities": {"a": 3, "b": "Bo", "c": " "}}'
     )
-    (odd,) = cases.questions(tmp_path / "c.jsonl")
+    (odd,) = question_filter.read_questions(tmp_path / "c.jsonl")
     assert odd.names == {"b": "Bo"}
 
 

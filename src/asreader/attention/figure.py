@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from asreader.attention import shades
-from asreader.attention.shades import NUMBERED, Word
+from asreader.attention.shades import MAX_RANK, ShadedWord
 from asreader.inference.answer import Answer
 from asreader.system.markup import shortened, visible
 
@@ -20,9 +20,9 @@ PLOT = 84
 INK, QUIET, RULE, BAR, PAPER = "#1b1d21", "#5d636c", "#c9cdd3", "#b86a00", "#ffffff"
 SHADES = ("none", "#fff6e6", "#ffeaca", "#ffdda8", "#ffcf83", "#ffc05a", "#ffae2b")
 MARK = "#8f5200"
-LONGEST = 30
+MAX_WORD_LENGTH = 30
 """Characters of a word in a picture."""
-RIVALS = 5
+MAX_CANDIDATES = 5
 """Candidates that are listed."""
 
 # Widths of space to tilde in Helvetica, in thousandths of its size; Arial and Liberation Sans have the same.
@@ -81,7 +81,7 @@ class Drawing:
         anchor: str = "start",
     ) -> float:
         """Put words down; returns how wide they are."""
-        width = advance(text, size, bold)
+        width = measure_text(text, size, bold)
         self.labels.append(Label(x, y, text, width, size, colour, bold, anchor))
         return width
 
@@ -90,7 +90,7 @@ class Drawing:
         self.boxes.append(Box(MARGIN, y, WIDTH - 2 * MARGIN, 1, RULE))
 
 
-def advance(text: str, size: float, bold: bool = False) -> float:
+def measure_text(text: str, size: float, bold: bool = False) -> float:
     """How wide a text is, roughly: drawing stretches it to exactly this."""
     return size * sum(map(_advance, text)) * (1.06 if bold else 1)
 
@@ -103,11 +103,11 @@ def _advance(letter: str) -> float:
     return 1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.6
 
 
-def drawing(answer: Answer, longest: int = 160) -> Drawing:
+def lay_out_figure(answer: Answer, longest: int = 160) -> Drawing:
     """The text with its attention, of a longer document the strongest sentences; the plot; the question; the rivals."""
-    said = "nobody" if answer.answer is None else shortened(shades.surface(answer.answer, answer), LONGEST)
+    said = "nobody" if answer.answer is None else shortened(shades.format_word(answer.answer, answer), MAX_WORD_LENGTH)
     sheet = Drawing(title=f"Attention of a reader that answers {said} with {answer.confidence:.0%} confidence")
-    kept = shades.excerpt(answer, longest)
+    kept = shades.select_excerpt(answer, longest)
     y = _text(sheet, answer, kept, MARGIN + SIZE)
     y = _plot(sheet, answer, kept, y + 8)
     sheet.rule(y + 6)
@@ -119,7 +119,7 @@ def drawing(answer: Answer, longest: int = 160) -> Drawing:
 
 def _text(sheet: Drawing, answer: Answer, kept: Sequence[range], y: float) -> float:
     """Pieces of the text flow into lines; dots stand for what is left out."""
-    words = shades.words(answer)
+    words = shades.shade_words(answer)
     x, stop = float(MARGIN), 0
     for piece in (*kept, range(len(words), len(words))):
         if piece.start != stop:
@@ -130,14 +130,16 @@ def _text(sheet: Drawing, answer: Answer, kept: Sequence[range], y: float) -> fl
     return y + LINE / 2
 
 
-def _flow(sheet: Drawing, x: float, y: float, text: str, spaced: bool, word: Word | None = None) -> tuple[float, float]:
+def _flow(
+    sheet: Drawing, x: float, y: float, text: str, spaced: bool, word: ShadedWord | None = None
+) -> tuple[float, float]:
     """One word at the end of the line, or at the start of the next; returns where the line now ends."""
-    text = visible(shortened(text, LONGEST))
+    text = visible(shortened(text, MAX_WORD_LENGTH))
     number = str(word.rank) if word and word.rank else ""
     strong = bool(word and word.level == shades.LEVELS)
-    wide = advance(text, SIZE, strong) + (advance(number, 9) + 3 if number else 0)
+    wide = measure_text(text, SIZE, strong) + (measure_text(number, 9) + 3 if number else 0)
     marked = word is not None and (word.level or word.rank is not None)
-    x += advance(" ", SIZE) if spaced and x > MARGIN else 0
+    x += measure_text(" ", SIZE) if spaced and x > MARGIN else 0
     room = PADDING if marked else 0
     if x > MARGIN and x + wide + 2 * room > WIDTH - MARGIN:
         x, y = MARGIN, y + LINE
@@ -150,7 +152,7 @@ def _flow(sheet: Drawing, x: float, y: float, text: str, spaced: bool, word: Wor
     return x + wide + room, y
 
 
-def _mark(sheet: Drawing, word: Word, x: float, y: float, wide: float) -> None:
+def _mark(sheet: Drawing, word: ShadedWord, x: float, y: float, wide: float) -> None:
     """Shade, an underline as thick as the attention is strong, and a frame around a candidate."""
     top, tall = y - SIZE + 1, SIZE + 4
     line = 0.8 * word.level
@@ -165,7 +167,7 @@ def _mark(sheet: Drawing, word: Word, x: float, y: float, wide: float) -> None:
 
 def _plot(sheet: Drawing, answer: Answer, kept: Sequence[range], y: float) -> float:
     """Attention per position; a band below shows which part of the document stands above."""
-    words = shades.words(answer)
+    words = shades.shade_words(answer)
     top = max((word.share for word in words), default=0.0) or 1.0
     floor, room = y + PLOT, WIDTH - 2 * MARGIN
     step = room / len(words)
@@ -189,20 +191,24 @@ def _plot(sheet: Drawing, answer: Answer, kept: Sequence[range], y: float) -> fl
 
 def _question(sheet: Drawing, answer: Answer, y: float) -> float:
     x = float(MARGIN)
-    for text, spaced in shades.spacing(answer.question, answer):
+    for text, spaced in shades.space_words(answer.question, answer):
         x, y = _flow(sheet, x, y, text, spaced)
     return y
 
 
 def _candidates(sheet: Drawing, answer: Answer, y: float) -> float:
     """The best candidates with their share as a bar and a number."""
-    kept = [(n, choice) for n, choice in enumerate(answer.candidates, 1) if n <= RIVALS or shades.right(answer, choice)]
+    kept = [
+        (n, choice)
+        for n, choice in enumerate(answer.candidates, 1)
+        if n <= MAX_CANDIDATES or shades.is_right_answer(answer, choice)
+    ]
     for place, choice in kept:
-        text = visible(shortened(shades.surface(choice.word, answer), LONGEST))
-        if place <= NUMBERED:
+        text = visible(shortened(shades.format_word(choice.word, answer), MAX_WORD_LENGTH))
+        if place <= MAX_RANK:
             sheet.write(MARGIN, y, str(place), 11, QUIET, bold=True)
         wide = sheet.write(MARGIN + 18, y, text, bold=place == 1)
-        if shades.right(answer, choice):
+        if shades.is_right_answer(answer, choice):
             sheet.write(MARGIN + 18 + wide + 6, y, "✓")
         bar = Box(WIDTH / 2, y - 9, max(1, choice.probability * (WIDTH / 2 - MARGIN - 56)), 9, BAR)
         sheet.boxes.append(bar)

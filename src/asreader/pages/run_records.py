@@ -22,7 +22,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class MetricsRow:
     """A row of metrics.jsonl: a mean loss while training, or the scores of a validation."""
 
     step: int
@@ -32,13 +32,13 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """All that a run's folder tells."""
 
     name: str
     folder: Path
     settings: Config
-    points: tuple[Point, ...]
+    points: tuple[MetricsRow, ...]
     environment: Mapping[str, str]
     scores: Mapping[str, Scores]
 
@@ -51,7 +51,7 @@ class Record:
 _SIGNS = ("config.toml", "vocabulary.txt")
 
 
-def find(path: Path) -> list[Path]:
+def find_runs(path: Path) -> list[Path]:
     """A run, or all runs in or under a folder, sorted."""
     if not path.is_dir():
         raise InputError(f"{path}: not a folder; name a run, or a folder of runs")
@@ -63,24 +63,24 @@ def find(path: Path) -> list[Path]:
     return found
 
 
-def read(path: Path) -> list[Record]:
+def read_run_records(path: Path) -> list[RunRecord]:
     """The Records of a run or a folder of runs."""
-    folders = find(path)
+    folders = find_runs(path)
     names = [str(folder.relative_to(path)) if folder != path else folder.resolve().name for folder in folders]
     return [_record(folder, name) for folder, name in zip(folders, names, strict=True)]
 
 
-def _record(folder: Path, name: str) -> Record:
+def _record(folder: Path, name: str) -> RunRecord:
     run = Run(folder)
     said = {split: run.predictions(split) for split in ("valid", "test")}
     found = {split: predictions.read(file) for split, file in said.items() if file.is_file()}
-    return Record(
-        name, folder, run.config(), points(run.metrics), _environment(run.environment),
+    return RunRecord(
+        name, folder, run.config(), read_metrics(run.metrics), _environment(run.environment),
         {split: scores(own) for split, own in found.items() if any(one.answer is not None for one in own)},
     )  # fmt: skip
 
 
-def points(path: Path) -> tuple[Point, ...]:
+def read_metrics(path: Path) -> tuple[MetricsRow, ...]:
     """The rows of metrics.jsonl; one that a kill cut short is left out."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -89,12 +89,12 @@ def points(path: Path) -> tuple[Point, ...]:
     return tuple(point for line in lines if (point := _point(line)))
 
 
-def _point(line: str) -> Point | None:
+def _point(line: str) -> MetricsRow | None:
     try:
         row = json.loads(line)
         kind = {"train": "train", "valid": "valid"}[row["kind"]]
         numbers = [None if row.get(key) is None else float(row[key]) for key in ("loss", "accuracy")]
-        return Point(int(row["step"]), kind, numbers[0], numbers[1])
+        return MetricsRow(int(row["step"]), kind, numbers[0], numbers[1])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
@@ -107,15 +107,15 @@ def _environment(path: Path) -> dict[str, str]:
     return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
-def flat(settings: Config) -> dict[str, object]:
+def flatten_settings(settings: Config) -> dict[str, object]:
     """Every setting under its dotted name."""
     sections = {"data": asdict(settings.data), "reader": _reader(settings), "train": asdict(settings.train)}
     return {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
 
 
-def defaults(settings: Config) -> dict[str, object]:
+def flatten_default_settings(settings: Config) -> dict[str, object]:
     """What each setting would be if nobody had said anything."""
-    return flat(Config(reader={"name": settings.reader_name}))
+    return flatten_settings(Config(reader={"name": settings.reader_name}))
 
 
 def _reader(settings: Config) -> dict[str, object]:
@@ -127,20 +127,24 @@ def _reader(settings: Config) -> dict[str, object]:
     return {"name": settings.reader_name, **known, **settings.reader_options}
 
 
-def changed(settings: Config) -> dict[str, object]:
+def find_changed_settings(settings: Config) -> dict[str, object]:
     """The settings that differ from the defaults, and always the data and the reader."""
-    usual = defaults(settings)
-    return {key: value for key, value in flat(settings).items() if key == "reader.name" or value != usual.get(key)}
+    usual = flatten_default_settings(settings)
+    return {
+        key: value
+        for key, value in flatten_settings(settings).items()
+        if key == "reader.name" or value != usual.get(key)
+    }
 
 
-def varied(records: Sequence[Record]) -> list[str]:
+def find_varied_settings(records: Sequence[RunRecord]) -> list[str]:
     """Settings that are not the same in all runs."""
-    told = [flat(record.settings) for record in records]
+    told = [flatten_settings(record.settings) for record in records]
     keys = dict.fromkeys(key for own in told for key in own)
     return [key for key in keys if len({json.dumps(own.get(key)) for own in told}) > 1]
 
 
-def toml(settings: Mapping[str, object]) -> str:
+def format_toml(settings: Mapping[str, object]) -> str:
     """Dotted names and values as a TOML file."""
     sections: dict[str, list[str]] = {}
     for key, value in settings.items():
@@ -150,11 +154,14 @@ def toml(settings: Mapping[str, object]) -> str:
     return "\n".join(f"[{section}]\n{''.join(lines)}" for section, lines in sections.items())
 
 
-def commands(records: Sequence[Record]) -> tuple[str, str]:
+def format_training_commands(records: Sequence[RunRecord]) -> tuple[str, str]:
     """The settings that all runs share, as TOML, and the command lines that train these runs with them."""
-    differ = varied(records)
-    own = [changed(record.settings) | {key: flat(record.settings).get(key) for key in differ} for record in records]
-    shared = toml({key: value for key, value in own[0].items() if key not in differ})
+    differ = find_varied_settings(records)
+    own = [
+        find_changed_settings(record.settings) | {key: flatten_settings(record.settings).get(key) for key in differ}
+        for record in records
+    ]
+    shared = format_toml({key: value for key, value in own[0].items() if key not in differ})
     if len(records) == 1:
         return shared, f"asreader train config.toml --out {shlex.quote(str(records[0].folder))}"
     seeds = [record.settings.train.seed for record in records]

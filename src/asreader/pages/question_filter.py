@@ -12,11 +12,11 @@ from asreader.data.loading import examples
 from asreader.errors import InputError
 from asreader.evaluation.metrics import decided, place
 from asreader.evaluation.predictions import Prediction
-from asreader.pages.showing import Order, Show
+from asreader.pages.filter_options import AnswerSelection, QuestionOrder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class AnsweredQuestion:
     """A question and what was said of it."""
 
     example: Example
@@ -62,23 +62,23 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class QuestionFilter:
     """What a gallery is to show. Without an order: surprises first where those are asked for, else the surest first."""
 
-    show: Show = Show.every
+    show: AnswerSelection = AnswerSelection.every
     word: str = ""
     answer: str = ""
     least: float = 0.0
     most: float = 1.0
-    order: Order | None = None
+    order: QuestionOrder | None = None
     top: int = 20
 
-    def fits(self, case: Case) -> bool:
+    def fits(self, case: AnsweredQuestion) -> bool:
         """Whether a question is wanted."""
         verdict = {
-            Show.right: case.right is True,
-            Show.wrong: case.right is False,
-            Show.surprising: case.right is not None,
+            AnswerSelection.right: case.right is True,
+            AnswerSelection.wrong: case.right is False,
+            AnswerSelection.surprising: case.right is not None,
         }
         return (
             verdict.get(self.show, True)
@@ -88,19 +88,22 @@ class Wish:
         )
 
     @property
-    def sorting(self) -> Order:
+    def sorting(self) -> QuestionOrder:
         """The order that is meant."""
-        usual = {Show.every: Order.data, Show.surprising: Order.surprise}
-        return self.order or usual.get(self.show, Order.confidence)
+        usual = {AnswerSelection.every: QuestionOrder.data, AnswerSelection.surprising: QuestionOrder.surprise}
+        return self.order or usual.get(self.show, QuestionOrder.confidence)
 
     def __str__(self) -> str:
         words = {
-            Order.data: "in the data's order",
-            Order.confidence: "the surest first",
-            Order.doubt: "the least sure first",
+            QuestionOrder.data: "in the data's order",
+            QuestionOrder.confidence: "the surest first",
+            QuestionOrder.doubt: "the least sure first",
         }
-        words |= {Order.surprise: "where the right answer got least first", Order.length: "the longest document first"}
-        parts = [f"{self.show.value} questions" if self.show is Show.every else f"{self.show.value} answers"]
+        words |= {
+            QuestionOrder.surprise: "where the right answer got least first",
+            QuestionOrder.length: "the longest document first",
+        }
+        parts = [f"{self.show.value} questions" if self.show is AnswerSelection.every else f"{self.show.value} answers"]
         parts += [f"with the word {self.word}"] if self.word else []
         parts += [f"about {self.answer}"] if self.answer else []
         if (self.least, self.most) != (0.0, 1.0):
@@ -108,28 +111,28 @@ class Wish:
         return ", ".join([*parts, words[self.sorting]])
 
 
-_KEYS: dict[Order, Callable[[Case], float]] = {
-    Order.data: lambda case: 0.0,
-    Order.confidence: lambda case: -case.confidence,
-    Order.doubt: lambda case: case.confidence,
-    Order.surprise: lambda case: math.inf if case.support is None else case.support,
-    Order.length: lambda case: -len(case.example.words),
+_KEYS: dict[QuestionOrder, Callable[[AnsweredQuestion], float]] = {
+    QuestionOrder.data: lambda case: 0.0,
+    QuestionOrder.confidence: lambda case: -case.confidence,
+    QuestionOrder.doubt: lambda case: case.confidence,
+    QuestionOrder.surprise: lambda case: math.inf if case.support is None else case.support,
+    QuestionOrder.length: lambda case: -len(case.example.words),
 }
 
 
-def choose(cases: Iterable[Case], wish: Wish) -> list[Case]:
+def select_questions(cases: Iterable[AnsweredQuestion], wish: QuestionFilter) -> list[AnsweredQuestion]:
     """The wanted questions, sorted; equals in the data's order."""
     return sorted(filter(wish.fits, cases), key=_KEYS[wish.sorting])[: wish.top]
 
 
-def questions(
+def read_questions(
     path: Path, *, split: str | None = None, format: str | None = None, skip_bad: bool = False
 ) -> Iterator[Example]:
     """The Examples of any DATA, prepared or not; only data that are not prepared know the names of entities."""
     yield from (example for _, example in examples(path, split=split, format=format, skip_bad=skip_bad))
 
 
-def paired(asked: Iterable[Example], said: Iterable[Prediction]) -> list[Case]:
+def match_predictions(asked: Iterable[Example], said: Iterable[Prediction]) -> list[AnsweredQuestion]:
     """Questions beside what was said of them, in the data's order; what was not answered is left out."""
     known = {prediction.id: prediction for prediction in said if len(prediction.candidates)}
     found = []
@@ -140,5 +143,5 @@ def paired(asked: Iterable[Example], said: Iterable[Prediction]) -> list[Case]:
                 raise InputError(
                     f"the question {example.id!r} has other candidates in the predictions than in the data"
                 )
-            found.append(Case(example, prediction))
+            found.append(AnsweredQuestion(example, prediction))
     return found

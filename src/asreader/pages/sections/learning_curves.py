@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from asreader.pages.records import Record
+from asreader.pages.run_records import RunRecord
 from asreader.system.markup import Markup, element, joined
 
 LEFT, RIGHT = 11, 97
@@ -25,7 +25,7 @@ class Curve:
     training: bool = False
 
 
-def learning(records: Sequence[Record]) -> Markup | None:
+def build_learning_curves(records: Sequence[RunRecord]) -> Markup | None:
     """Loss, and validation accuracy where it was measured; None where nothing was."""
     best = max(records, key=lambda record: record.accuracy)
     losses = [Curve(_values(record, "valid", "loss"), record is best) for record in records]
@@ -33,27 +33,27 @@ def learning(records: Sequence[Record]) -> Markup | None:
     accuracies = [Curve(_values(record, "valid", "accuracy"), record is best) for record in records]
     others = "" if len(records) == 1 else f"; thick: {best.name}, the best of {len(records)} runs"
     charts = [
-        chart("Loss", f"Dashed: training; solid: validation{others}.", losses, percent=False),
-        chart("Validation accuracy", f"After each validation{others}.", accuracies, percent=True),
+        draw_chart("Loss", f"Dashed: training; solid: validation{others}.", losses, percent=False),
+        draw_chart("Validation accuracy", f"After each validation{others}.", accuracies, percent=True),
     ]
     drawn = [one for one in charts if one is not None]
     return element("div", *drawn, class_="figures") if drawn else None
 
 
-def _values(record: Record, kind: str, what: str) -> tuple[tuple[int, float], ...]:
+def _values(record: RunRecord, kind: str, what: str) -> tuple[tuple[int, float], ...]:
     found = [(point.step, getattr(point, what)) for point in record.points if point.kind == kind]
     finite = [(step, float(value)) for step, value in found if value is not None and math.isfinite(value)]
     return tuple(finite[:: -(-len(finite) // KEPT)] if len(finite) > KEPT else finite)
 
 
-def chart(title: str, caption: str, curves: Sequence[Curve], *, percent: bool) -> Markup | None:
+def draw_chart(title: str, caption: str, curves: Sequence[Curve], *, percent: bool) -> Markup | None:
     """One pair of axes with curves; the best point of the best curve is told."""
     drawn = [curve for curve in curves if curve.points]
     if not drawn:
         return None
     last = max(step for curve in drawn for step, _ in curve.points) or 1
     values = [value for curve in drawn for _, value in curve.points]
-    marks = ticks(min(values), max(values))
+    marks = choose_ticks(min(values), max(values))
     low, high = marks[0], marks[-1]
 
     def up(value: float) -> float:
@@ -103,7 +103,7 @@ def _polyline(curve: Curve, last: int, low: float, high: float) -> Markup:
     return element("polyline", points=" ".join(places), class_=kind, vector_effect="non-scaling-stroke")
 
 
-def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
+def choose_ticks(low: float, high: float, wanted: int = 4) -> list[float]:
     """Round numbers from at most `low` to at least `high`, about `wanted` apart."""
     span = max(high - low, 1e-6 * max(abs(low), abs(high)), 1e-9)
     rough = span / wanted

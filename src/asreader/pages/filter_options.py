@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Show(StrEnum):
+class AnswerSelection(StrEnum):
     """Which questions."""
 
     every = "all"
@@ -14,7 +14,7 @@ class Show(StrEnum):
     surprising = "surprising"
 
 
-class Order(StrEnum):
+class QuestionOrder(StrEnum):
     """What comes first: the data's first, the surest, the least sure, the least expected, the longest document."""
 
     data = "data"

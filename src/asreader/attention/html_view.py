@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from asreader.attention import shades
-from asreader.attention.shades import NUMBERED, Word
+from asreader.attention.shades import MAX_RANK, ShadedWord
 from asreader.data.example import GAP
 from asreader.inference.answer import Answer, Choice
 from asreader.system.markup import Markup, element, fragment, isolated, joined, shortened, visible
@@ -52,12 +52,12 @@ def terminal(answer: Answer, top: int = 5, width: int = 72) -> RenderableType:
     table = Table(box=None, show_header=False, padding=(0, 1))
     for place, choice in enumerate(answer.candidates[:top], 1):
         bar = "█" * round(choice.probability * 24) or "▏"
-        number = _SUPERSCRIPTS[place] if place <= NUMBERED else ""
+        number = _SUPERSCRIPTS[place] if place <= MAX_RANK else ""
         note = f"{len(choice.positions)}x in the document" if choice.positions else "not in the document"
         word = Text(_shown(choice.word, answer) + number)
         table.add_row(word, f"{choice.probability:6.1%}", Text(bar, style="yellow"), Text(note, style="dim"))
-    words = shades.words(answer)
-    sentences = [words[place.start : place.stop] for place in shades.sentences(answer)]
+    words = shades.shade_words(answer)
+    sentences = [words[place.start : place.stop] for place in shades.find_sentences(answer)]
     decided = Text("» ") + _shaded(sentences[strongest_sentence(answer)])
     whole = Text("\n").join(map(_shaded, sentences))
     title = Text("attention over the document; raised numbers are candidates, 1 the best", style="dim")
@@ -65,10 +65,10 @@ def terminal(answer: Answer, top: int = 5, width: int = 72) -> RenderableType:
 
 
 def _shown(word: str, answer: Answer) -> str:
-    return visible(shortened(shades.surface(word, answer)))
+    return visible(shortened(shades.format_word(word, answer)))
 
 
-def _shaded(sentence: Sequence[Word]) -> Text:
+def _shaded(sentence: Sequence[ShadedWord]) -> Text:
     text = Text()
     styles = ("", "underline", "on grey23", "on dark_goldenrod", "black on orange3", "black on orange1")
     for word in sentence:
@@ -81,7 +81,7 @@ def _shaded(sentence: Sequence[Word]) -> Text:
 
 def _skyline(answer: Answer, width: int) -> Text:
     """Attention per position as a row of blocks, each the strongest of its words, with the candidates' numbers."""
-    words = shades.words(answer)
+    words = shades.shade_words(answer)
     width = min(width, len(words))
     columns = [words[place * len(words) // width : (place + 1) * len(words) // width] for place in range(width)]
     tallest = [max(column, key=lambda word: word.share) for column in columns]
@@ -93,22 +93,24 @@ def _skyline(answer: Answer, width: int) -> Text:
     return Text.assemble((blocks, "yellow"), "\n", digits, "\n", (scale, "dim"))
 
 
-def html(answer: Answer) -> Markup:
+def render_fragment(answer: Answer) -> Markup:
     """A fragment of HTML with its style, nothing remote and no script: what a notebook shows."""
-    return fragment(view(answer, f"a{zlib.crc32(repr(answer).encode(errors='replace')):08x}"), STYLE)
+    return fragment(render_view(answer, f"a{zlib.crc32(repr(answer).encode(errors='replace')):08x}"), STYLE)
 
 
-def page(answer: Answer) -> str:
+def render_answer_page(answer: Answer) -> str:
     """A whole HTML page."""
-    title = "no answer" if answer.answer is None else shades.surface(answer.answer, answer)
-    return whole_page(shortened(title), element("main", view(answer, "a")), style=f"body{{margin:1rem}}\n{STYLE}")
+    title = "no answer" if answer.answer is None else shades.format_word(answer.answer, answer)
+    return whole_page(
+        shortened(title), element("main", render_view(answer, "a")), style=f"body{{margin:1rem}}\n{STYLE}"
+    )
 
 
-def view(answer: Answer, key: str, longest: int | None = None) -> Markup:
+def render_view(answer: Answer, key: str, longest: int | None = None) -> Markup:
     """The fragment without its style; `key` starts its ids. Of a document of more than `longest` words an excerpt."""
-    words, everything = shades.words(answer), shades.sentences(answer)
+    words, everything = shades.shade_words(answer), shades.find_sentences(answer)
     whole = longest is None or len(words) <= longest
-    kept = everything if whole else shades.excerpt(answer, longest or 0)
+    kept = everything if whole else shades.select_excerpt(answer, longest or 0)
     text = [element("div", _document(words, kept, key), class_="document")]
     if not whole and len(words) <= WHOLE:
         inside = element("div", _document(words, everything, f"{key}w"), class_="document")
@@ -119,14 +121,14 @@ def view(answer: Answer, key: str, longest: int | None = None) -> Markup:
         element("p", _question(answer), class_="question"),
         element("p", _said(answer), class_="said"),
         element("div", *text, class_="text"),
-        element("div", strip(answer), _choices(answer, key, shown), _numbers(answer), class_="beside"),
+        element("div", draw_attention_strip(answer), _choices(answer, key, shown), _numbers(answer), class_="beside"),
         class_="asreader view",
     )
 
 
 def _question(answer: Answer) -> Markup:
     parts: list[Markup | str] = []
-    for word, (text, spaced) in zip(answer.question, shades.spacing(answer.question, answer), strict=True):
+    for word, (text, spaced) in zip(answer.question, shades.space_words(answer.question, answer), strict=True):
         parts += [" "] if spaced else []
         parts.append(element("span", "_____", class_="gap") if word == GAP else isolated(text))
     return joined(parts)
@@ -135,13 +137,13 @@ def _question(answer: Answer) -> Markup:
 def _said(answer: Answer) -> Markup:
     if answer.answer is None:
         return element("strong", NOBODY)
-    said = [element("strong", isolated(shades.surface(answer.answer, answer))), " "]
+    said = [element("strong", isolated(shades.format_word(answer.answer, answer))), " "]
     said.append(element("span", f"{answer.confidence:.0%}{'' if answer.sure else ', not sure'}", class_="quiet"))
     if answer.expected is not None and answer.answer == answer.expected:
         said += [" ", element("span", "✓ right", class_="right")]
     elif answer.expected is not None:
-        truth = element("b", isolated(shades.surface(answer.expected, answer)))
-        got = next((choice.probability for choice in answer.candidates if shades.right(answer, choice)), 0.0)
+        truth = element("b", isolated(shades.format_word(answer.expected, answer)))
+        got = next((choice.probability for choice in answer.candidates if shades.is_right_answer(answer, choice)), 0.0)
         share = element("span", f"{got:.1%}", class_="quiet")
         said += [" ", element("span", "✗ wrong", class_="wrong"), ", the answer is ", truth, " ", share]
     return joined(said)
@@ -154,7 +156,7 @@ def _choices(answer: Answer, key: str, shown: set[int]) -> Markup:
     listed = list(enumerate(answer.candidates, 1))
     worth = max(3, sum(choice.probability >= UNSEEN for choice in answer.candidates))
     longest = LISTED if len(listed) <= LISTED else min(LISTED, worth)
-    kept = [(place, choice) for place, choice in listed if place <= longest or shades.right(answer, choice)]
+    kept = [(place, choice) for place, choice in listed if place <= longest or shades.is_right_answer(answer, choice)]
     for place, choice in kept:
         rows.append(
             _row(answer, choice, place, f"{key}-{first}" if (first := _first(choice, shown)) is not None else None)
@@ -170,13 +172,13 @@ def _first(choice: Choice, shown: set[int]) -> int | None:
 
 
 def _row(answer: Answer, choice: Choice, place: int, target: str | None) -> Markup:
-    word = isolated(shades.surface(choice.word, answer))
+    word = isolated(shades.format_word(choice.word, answer))
     named = element("a", word, href=f"#{target}") if target else word
     tick = joined([" ", element("span", "✓", class_="right", title="the right answer")])
     bar = element("rect", width=f"{choice.probability:.2%}", height=10, rx=2, class_="bar")
     cells = [
-        element("td", element("span", str(place), class_="rank") if place <= NUMBERED else None),
-        element("td", named, tick if shades.right(answer, choice) else None),
+        element("td", element("span", str(place), class_="rank") if place <= MAX_RANK else None),
+        element("td", named, tick if shades.is_right_answer(answer, choice) else None),
         element("td", element("svg", bar, width="100%", height=10, aria_hidden="true")),
         element("td", f"{choice.probability:.1%}", class_="number"),
         element("td", f"{len(choice.positions)}×" if choice.positions else "no", class_="number"),
@@ -184,7 +186,7 @@ def _row(answer: Answer, choice: Choice, place: int, target: str | None) -> Mark
     return element("tr", *cells)
 
 
-def _document(words: Sequence[Word], pieces: Sequence[range], key: str) -> Markup:
+def _document(words: Sequence[ShadedWord], pieces: Sequence[range], key: str) -> Markup:
     """Pieces of the text, one a line; dots stand for what is left out between them."""
     parts, stop = [], 0
     for piece in pieces:
@@ -197,7 +199,7 @@ def _document(words: Sequence[Word], pieces: Sequence[range], key: str) -> Marku
     return joined(parts)
 
 
-def _word(word: Word, key: str) -> Markup:
+def _word(word: ShadedWord, key: str) -> Markup:
     text = isolated(word.text, title=word.original if word.original != word.text else None)
     if word.level or word.rank is not None:
         rank = element("span", str(word.rank), class_="rank") if word.rank else None
@@ -207,9 +209,9 @@ def _word(word: Word, key: str) -> Markup:
     return joined([" " if word.spaced else "", text])
 
 
-def strip(answer: Answer) -> Markup:
+def draw_attention_strip(answer: Answer) -> Markup:
     """The attention at each position, drawn below the text as in the paper; it takes any width."""
-    words = shades.words(answer)
+    words = shades.shade_words(answer)
     peak = max(words, key=lambda word: word.share)
     top = peak.share or 1.0
     thick = max(2, min(8, 360 // len(words)))
@@ -234,7 +236,7 @@ def strip(answer: Answer) -> Markup:
 
 def _numbers(answer: Answer) -> Markup:
     """The strongest words as a table, for those who do not see the picture."""
-    words = shades.words(answer)
+    words = shades.shade_words(answer)
     strongest = sorted(words, key=lambda word: -word.share)[:LISTED]
     head = element("tr", *(element("th", title, scope="col") for title in ("word", "number", "attention")))
     rows = [

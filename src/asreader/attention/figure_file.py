@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from asreader.attention.layout import PAPER, WIDTH, Box, Drawing, Label, drawing
+from asreader.attention.figure import PAPER, WIDTH, Box, Drawing, Label, lay_out_figure
 from asreader.errors import InputError
 from asreader.inference.answer import Answer
 from asreader.system import atomic_files
@@ -23,11 +23,11 @@ _UNITS_PER_INCH = 72
 _FAMILIES = ("Helvetica", "Arial", "Liberation Sans", "DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "SimHei")
 
 
-def write(answer: Answer, path: Path) -> None:
+def write_figure(answer: Answer, path: Path) -> None:
     """The picture as a file, SVG or PNG as its name says."""
     if path.suffix.lower() not in (".svg", ".png"):
         raise InputError(f"{path}: a picture is written as .svg or .png; choose such a name")
-    sheet = drawing(answer)
+    sheet = lay_out_figure(answer)
     if path.suffix.lower() == ".svg":
         atomic_files.write_text(path, svg(sheet))
     else:

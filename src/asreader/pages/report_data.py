@@ -10,17 +10,17 @@ from asreader.data.example import Example
 from asreader.errors import InputError
 from asreader.evaluation import result_table
 from asreader.evaluation.result_table import Row
-from asreader.pages import cases
-from asreader.pages.records import Record
+from asreader.pages import question_filter
+from asreader.pages.run_records import RunRecord
 from asreader.system.markup import shortened
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReportData:
     """What a report is about; what cannot be read is an InputError when it is first asked for."""
 
     path: Path
-    records: tuple[Record, ...]
+    records: tuple[RunRecord, ...]
     paper: str | None = None
     given: Path | None = None  # the validation data, where they are not where the runs say
 
@@ -31,12 +31,12 @@ class Subject:
         return shortened(str(Path(*whole.parts[-2:])) if whole.name in ("run", "runs") else whole.name)
 
     @cached_property
-    def best(self) -> Record:
+    def best(self) -> RunRecord:
         """The run that is best on validation data; of equals the first."""
         return max(self.records, key=lambda record: record.accuracy)
 
     @cached_property
-    def answered(self) -> list[Record]:
+    def answered(self) -> list[RunRecord]:
         """The runs that have predicted their validation data."""
         return [record for record in self.records if "valid" in record.scores]
 
@@ -59,7 +59,7 @@ class Subject:
         """The validation questions."""
         settings = self.best.settings.data
         format = settings.format or None
-        return list(cases.questions(self.data, split="valid", format=format, skip_bad=settings.skip_bad))
+        return list(question_filter.read_questions(self.data, split="valid", format=format, skip_bad=settings.skip_bad))
 
     @cached_property
     def rows(self) -> list[Row]:

@@ -22,8 +22,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from asreader.charts import draw
-from asreader.charts.catalogue import MAKERS, Figure, Shape, figures
+from asreader.charts import drawing
+from asreader.charts.catalogue import FIGURE_BUILDERS, Figure, PlotShape, build_figures
 from asreader.data.example import Example
 from asreader.data.vocabulary import Vocabulary
 from asreader.evaluation import ensembles, predictions
@@ -37,7 +37,7 @@ PICTURES = Path(__file__).parent / "pictures"
 DPI, COLOURS = 50, 128
 REACH, UNLIKE = 2, 0.25
 """A pixel's like is looked for so many pixels around; colours are alike that differ by less, of 1."""
-LIMIT = {Shape.MATRIX: 300}
+LIMIT = {PlotShape.MATRIX: 300}
 """Pixels without their like in a picture that is still the same; a matrix is all edges of coloured squares."""
 FEW = 8
 
@@ -83,9 +83,9 @@ def drawn() -> dict[str, Figure]:
     """Every figure of three systems on two data sets, and small multiples of six systems on six."""
     few = [system("three seeds", "books", 3, 1.5), system("plain", "books", 1, 0.6), system("news", "news", 1, 1.0)]
     many = [system(f"reader {number}", f"data {number}", 1, 0.4 * number, 120) for number in range(6)]
-    found = {figure.name: figure for figure in figures(few, str) if figure.plots}
+    found = {figure.name: figure for figure in build_figures(few, str) if figure.plots}
     wanted = ("accuracy-by-length", "accuracy-by-answer-type", "answer-ranks", "lengths")
-    return found | {f"many-{figure.name}": figure for figure in figures(many, str) if figure.name in wanted}
+    return found | {f"many-{figure.name}": figure for figure in build_figures(many, str) if figure.name in wanted}
 
 
 FIGURES = drawn()
@@ -116,12 +116,12 @@ def _unmatched(one: NDArray[np.float64], two: NDArray[np.float64]) -> int:
 
 def looks_stored(name: str, figure: Figure) -> bool:
     stored = pixels((PICTURES / f"{name}.png").read_bytes())
-    return strange(pixels(draw.png(figure, DPI)), stored) <= LIMIT.get(figure.plots[0].shape, FEW)
+    return strange(pixels(drawing.render_png(figure, DPI)), stored) <= LIMIT.get(figure.plots[0].shape, FEW)
 
 
 def test_every_figure_has_a_stored_picture() -> None:
     assert {path.stem for path in PICTURES.glob("*.png")} == FIGURES.keys()
-    assert {name for name in MAKERS if name != "confident-mistakes"} <= FIGURES.keys()
+    assert {name for name in FIGURE_BUILDERS if name != "confident-mistakes"} <= FIGURES.keys()
     assert all(path.stat().st_size < 15_000 for path in PICTURES.glob("*.png"))
 
 
@@ -133,7 +133,7 @@ def test_pictures_look_like_the_stored_ones(name: str) -> None:
 @pytest.mark.parametrize("name", ["accuracy-by-length", "accuracy-by-answer-rank", "lengths", "runs-alike"])
 def test_another_smoothing_is_the_same_picture(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other shapes of letters, which also move the axes by a pixel or so."""
-    monkeypatch.setattr(draw, "_STYLE", {**draw._STYLE, "text.hinting": "none", "text.antialiased": False})
+    monkeypatch.setattr(drawing, "_STYLE", {**drawing._STYLE, "text.hinting": "none", "text.antialiased": False})
     assert looks_stored(name, FIGURES[name])
 
 
@@ -166,8 +166,8 @@ def texts(svg: str) -> list[str]:
 @pytest.mark.parametrize("name", FIGURES)
 def test_svg_is_the_same_every_time_and_its_text_is_text(name: str) -> None:
     figure = FIGURES[name]
-    svg = draw.svg(figure)
-    assert svg == draw.svg(figure)
+    svg = drawing.render_svg(figure)
+    assert svg == drawing.render_svg(figure)
     found = texts(svg)
     for plot in figure.plots:
         assert set(filter(None, (plot.x.label, plot.y.label, plot.title))) <= set(found)
@@ -179,21 +179,21 @@ def test_svg_is_the_same_every_time_and_its_text_is_text(name: str) -> None:
 
 def test_a_persons_own_settings_change_nothing(tmp_path: Path) -> None:
     figure = FIGURES["answer-ranks"]
-    before = draw.svg(figure)
+    before = drawing.render_svg(figure)
     with matplotlib.rc_context(
         {"font.size": 30, "axes.facecolor": "red", "svg.fonttype": "path", "text.usetex": False}
     ):
-        assert draw.svg(figure) == before
+        assert drawing.render_svg(figure) == before
         assert matplotlib.rcParams["font.size"] == 30
 
 
 def test_a_table_is_not_drawn() -> None:
     with pytest.raises(ValueError, match="table"):
-        draw.draw(replace(FIGURES["lengths"], plots=()))
+        drawing.draw_figure(replace(FIGURES["lengths"], plots=()))
 
 
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
     for name, one in FIGURES.items():
-        whole = Image.open(io.BytesIO(draw.png(one, DPI))).convert("RGB")
+        whole = Image.open(io.BytesIO(drawing.render_png(one, DPI))).convert("RGB")
         whole.quantize(COLOURS).save(PICTURES / f"{name}.png", optimize=True)

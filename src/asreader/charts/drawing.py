@@ -16,12 +16,22 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
-from asreader.charts.catalogue import Figure, Shape
-from asreader.charts.marks import FONT, INK, LOOKS, QUIET, Look, Mark, aslant, label, panel_on
+from asreader.charts.catalogue import Figure, PlotShape
+from asreader.charts.marks import (
+    FONT,
+    INK,
+    QUIET,
+    SERIES_STYLES,
+    Series,
+    SeriesStyle,
+    has_slanted_names,
+    prepare_panel,
+    shorten_label,
+)
 from asreader.evaluation.breakdowns.breakdown_table import Table
 
 DPI = 200
-OVERLAID = 5
+MAX_OVERLAID = 5
 """Lines in one pair of axes; with more, each gets its own small one, the others in grey behind it."""
 COLUMNS = 4
 WIDTH, WIDE, HEIGHT, SQUARE, SMALL = 4.6, 7.2, 3.0, 3.7, 1.45
@@ -68,20 +78,20 @@ class Picture:
     png: bytes
 
 
-def picture(figure: Figure) -> Picture:
+def render_picture(figure: Figure) -> Picture:
     """Both kinds from one drawing, which is quicker."""
-    canvas = draw(figure)
+    canvas = draw_figure(figure)
     return Picture(_svg(canvas, figure.title), _png(canvas, DPI))
 
 
-def png(figure: Figure, dpi: int = DPI) -> bytes:
+def render_png(figure: Figure, dpi: int = DPI) -> bytes:
     """The picture as PNG."""
-    return _png(draw(figure), dpi)
+    return _png(draw_figure(figure), dpi)
 
 
-def svg(figure: Figure) -> str:
+def render_svg(figure: Figure) -> str:
     """The picture as SVG: text is text, and the same numbers always give the same bytes."""
-    return _svg(draw(figure), figure.title)
+    return _svg(draw_figure(figure), figure.title)
 
 
 def _png(canvas: Canvas, dpi: int) -> bytes:
@@ -91,7 +101,7 @@ def _png(canvas: Canvas, dpi: int) -> bytes:
 
 def _svg(canvas: Canvas, title: str) -> str:
     FigureCanvasSVG(canvas)
-    return _saved(canvas, "svg", {"Date": None, "Creator": "asreader", "Title": label(title)}, DPI).decode()
+    return _saved(canvas, "svg", {"Date": None, "Creator": "asreader", "Title": shorten_label(title)}, DPI).decode()
 
 
 def _saved(canvas: Canvas, kind: str, about: dict[str, str | None], dpi: int) -> bytes:
@@ -109,7 +119,7 @@ def _style() -> Iterator[None]:
         yield
 
 
-def draw(figure: Figure) -> Canvas:
+def draw_figure(figure: Figure) -> Canvas:
     """The picture as matplotlib has it; ValueError for a figure that is a table alone."""
     if not figure.plots:
         raise ValueError(f"{figure.name} is a table; there is nothing to draw")
@@ -117,23 +127,23 @@ def draw(figure: Figure) -> Canvas:
     order = figure.order or tuple(drawn)
     names = [name for name in order if name in drawn]
     with _style():
-        if figure.plots[0].shape is Shape.MATRIX:
+        if figure.plots[0].shape is PlotShape.MATRIX:
             return _squares(figure, names)
-        if len(names) > OVERLAID:
+        if len(names) > MAX_OVERLAID:
             return _small_multiples(figure, names)
-        return _overlaid(figure, {name: LOOKS[order.index(name) % len(LOOKS)] for name in names})
+        return _overlaid(figure, {name: SERIES_STYLES[order.index(name) % len(SERIES_STYLES)] for name in names})
 
 
-def _overlaid(figure: Figure, looks: Mapping[str, Look]) -> Canvas:
+def _overlaid(figure: Figure, looks: Mapping[str, SeriesStyle]) -> Canvas:
     """All lines in the same axes, plots side by side, one legend above."""
     plots = figure.plots
     size = (WIDE, HEIGHT) if len(plots) > 1 else (SQUARE, SQUARE) if plots[0].diagonal else (WIDTH, HEIGHT)
     canvas = Canvas(figsize=size, layout="constrained")
     alike = len({plot.y.label for plot in plots}) == 1
     for plot, axes in zip(plots, canvas.subplots(1, len(plots), squeeze=False, sharey=alike)[0], strict=True):
-        panel = panel_on(axes, plot, figure.table)
+        panel = prepare_panel(axes, plot, figure.table)
         for place, (name, look) in enumerate(looks.items()):
-            panel.paint(_rows(figure.table, name), Mark(label(name), look, place, len(looks)))
+            panel.paint(_rows(figure.table, name), Series(shorten_label(name), look, place, len(looks)))
         axes.set(title=plot.title, xlabel=plot.x.label, ylabel=plot.y.label)
     handles, labels = canvas.axes[0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside upper left", ncols=_columns(labels, size[0]), borderpad=0.1)
@@ -153,7 +163,7 @@ def _small_multiples(figure: Figure, names: Sequence[str]) -> Canvas:
     """
     columns = min(COLUMNS, math.ceil(math.sqrt(len(names))))
     rows = -(-len(names) // columns)
-    below = BELOW + (ASLANT if any(aslant(plot, figure.table) for plot in figure.plots) else 0)
+    below = BELOW + (ASLANT if any(has_slanted_names(plot, figure.table) for plot in figure.plots) else 0)
     block = rows * SMALL + ABOVE + below
     height = block * len(figure.plots)
     canvas = Canvas(figsize=(WIDE, height))
@@ -165,10 +175,10 @@ def _small_multiples(figure: Figure, names: Sequence[str]) -> Canvas:
         )  # fmt: skip
         grid = list(spots.subplots(sharex=True, sharey=True, squeeze=False).flat)
         for number, (name, axes) in enumerate(zip(names, grid, strict=False)):
-            panel = panel_on(axes, plot, figure.table, small=True, shared=number > 0)
+            panel = prepare_panel(axes, plot, figure.table, small=True, shared=number > 0)
             panel.paint_behind([_rows(figure.table, other) for other in names])
-            panel.paint(_rows(figure.table, name), Mark("", LOOKS[0]))
-            axes.set_title(label(name, 24), size=7.5)
+            panel.paint(_rows(figure.table, name), Series("", SERIES_STYLES[0]))
+            axes.set_title(shorten_label(name, 24), size=7.5)
             axes.tick_params(axis="x", labelbottom=number + columns >= len(names))
         for axes in grid[len(names) :]:
             axes.set_axis_off()
@@ -189,8 +199,8 @@ def _squares(figure: Figure, names: Sequence[str]) -> Canvas:
     canvas = Canvas(figsize=(side * columns, side * rows), layout="constrained")
     grid = list(canvas.subplots(rows, columns, squeeze=False).flat)
     for name, axes in zip(names, grid, strict=False):
-        panel_on(axes, plot, figure.table).paint(_rows(figure.table, name), Mark("", LOOKS[0]))
-        axes.set_title(f"{label(name)}: {plot.shade.label}")
+        prepare_panel(axes, plot, figure.table).paint(_rows(figure.table, name), Series("", SERIES_STYLES[0]))
+        axes.set_title(f"{shorten_label(name)}: {plot.shade.label}")
     for axes in grid[len(names) :]:
         axes.set_axis_off()
     return canvas

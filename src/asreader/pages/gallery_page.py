@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from asreader.attention import highlight
+from asreader.attention import html_view
 from asreader.data.example import Example
 from asreader.data.store import encode
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.answer import Answer
 from asreader.inference.reader import Reader
-from asreader.pages.cases import Case, Wish, choose, paired
-from asreader.pages.page import Section, sheet
+from asreader.pages.page import PageSection, render_page
+from asreader.pages.question_filter import AnsweredQuestion, QuestionFilter, match_predictions, select_questions
 from asreader.system import atomic_files
 from asreader.system.markup import Markup, element, isolated, joined, shortened
 from asreader.system.progress import watched
 
-EXCERPT = 120
+EXCERPT_WORDS = 120
 """Words of a document that are shown at once."""
 
 
-def cases(reader: Reader, asked: Iterable[Example], said: Path | None = None) -> list[Case]:
+def answer_questions(reader: Reader, asked: Iterable[Example], said: Path | None = None) -> list[AnsweredQuestion]:
     """Questions beside what a reader says of them, or has said in a prediction file."""
     everything = list(asked)
     known = reader.evaluate(encode(everything)).predictions if said is None else predictions.read(said)
-    found = paired(everything, known)
+    found = match_predictions(everything, known)
     if not found:
         raise InputError("no question of the data has been answered; are the predictions of these data?")
     return found
 
 
-def entries(reader: Reader, chosen: Sequence[Case], key: str = "q", heading: str = "h3") -> Markup:
+def build_entries(reader: Reader, chosen: Sequence[AnsweredQuestion], key: str = "q", heading: str = "h3") -> Markup:
     """Each question with where the reader looked, one below the other; the links lead from one to the next."""
     shown = []
     for number, case in enumerate(watched(chosen, "drawing", len(chosen)), 1):
@@ -41,7 +41,7 @@ def entries(reader: Reader, chosen: Sequence[Case], key: str = "q", heading: str
     return joined(shown)
 
 
-def _entry(case: Case, answer: Answer, number: int, count: int, key: str, heading: str) -> Markup:
+def _entry(case: AnsweredQuestion, answer: Answer, number: int, count: int, key: str, heading: str) -> Markup:
     kind = {True: "right", False: "wrong", None: "unknown"}[case.right]
     title = [f"{number}. ", isolated(shortened(case.example.id, 60))]
     steps = [("previous", number - 1), ("next", number + 1)]
@@ -49,14 +49,14 @@ def _entry(case: Case, answer: Answer, number: int, count: int, key: str, headin
     return element(
         "article",
         element(heading, *title, id=f"{key}{number}-title"),
-        highlight.view(answer, f"{key}{number}", EXCERPT),
+        html_view.render_view(answer, f"{key}{number}", EXCERPT_WORDS),
         element("nav", joined(links, " · "), aria_label=f"Question {number}") if links else None,
         class_="case", id=f"{key}{number}", tabindex=-1, aria_labelledby=f"{key}{number}-title", data_place=number,
         data_verdict=kind, data_confidence=f"{case.confidence:.6f}", data_support=f"{case.support or 0.0:.6f}",
     )  # fmt: skip
 
 
-def tools() -> Markup:
+def build_toolbar() -> Markup:
     """Filter and order within the page; its script shows them."""
     verdicts = [element("option", text, value=kind) for text, kind in _VERDICTS]
     orders = [element("option", text, value=kind) for text, kind in _ORDERS]
@@ -81,13 +81,15 @@ _ORDERS = (
 )
 
 
-def write(out: Path, reader: Reader, title: str, known: Sequence[Case], wish: Wish) -> int:
+def write_gallery(
+    out: Path, reader: Reader, title: str, known: Sequence[AnsweredQuestion], wish: QuestionFilter
+) -> int:
     """One self-contained page with the wanted questions; returns how many there are."""
-    chosen = choose(known, wish)
+    chosen = select_questions(known, wish)
     if not chosen:
         raise InputError(f"no question fits ({wish}); widen the filters")
     right = sum(case.right is True for case in known)
     lead = f"{len(chosen):,} of {len(known):,} questions, of which {right:,} were answered right: {wish}."
-    body = joined([tools(), element("div", entries(reader, chosen))])
-    atomic_files.write_text(out, sheet(title, lead, [Section("questions", "Questions", body)]))
+    body = joined([build_toolbar(), element("div", build_entries(reader, chosen))])
+    atomic_files.write_text(out, render_page(title, lead, [PageSection("questions", "Questions", body)]))
     return len(chosen)
