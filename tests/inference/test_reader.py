@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from asreader import readers
-from asreader.attention import html_view
+from asreader.attention import html_view, shades, terminal_view
 from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.store import encode
@@ -137,7 +137,7 @@ def test_no_candidate_in_the_document_is_no_answer() -> None:
     assert answer.answer is None
     assert answer.confidence == 0.0
     assert answer.as_json()["answer"] is None
-    html_view.terminal(answer)
+    terminal_view.render_terminal(answer)
 
 
 @pytest.mark.parametrize(("document", "question"), [("", "who?"), (" \n", "who?"), ("Ana ran.", ""), ([], "who?")])
@@ -192,12 +192,12 @@ def test_html_of_hostile_text_is_text() -> None:
     assert "<b>" not in page
     assert "&lt;script&gt;" in page
     assert "http:" not in page
-    html_view.terminal(hostile())
+    terminal_view.render_terminal(hostile())
 
 
 def test_the_strongest_sentence_is_the_one_with_most_attention_on_the_answer() -> None:
     answer = reader().answer(STORY, "XXXXX thanked Ana.", ["Ana", "Bo"])
-    chosen = html_view.strongest_sentence(answer)
+    chosen = shades.find_strongest_sentence(answer)
     starts = np.cumsum([0, *map(len, answer.document)])
     weights = [
         sum(answer.attention[p] for p in answer.candidates[0].positions if starts[n] <= p < starts[n + 1])

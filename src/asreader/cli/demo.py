@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 import asreader
-from asreader.attention import html_view
+from asreader.attention import terminal_view
 from asreader.baselines import predict
 from asreader.cloze.stories.generator import stories
 from asreader.data.example import Example
@@ -65,7 +65,7 @@ def demo(out: Path) -> None:
     console.rule("5  one question it got right and one it got wrong, and where it looked", align="left")
     for example, answer in _right_and_wrong(reader):
         console.print(Text(f"question: {' '.join(example.question)}   (right: {example.answer})"))
-        console.print(html_view.terminal(answer, top=4))
+        console.print(terminal_view.render_terminal(answer, top=4))
         console.print()
 
     console.rule("6  January or March?", align="left")

@@ -128,7 +128,7 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Answer a question about a text and show where the reader looked."""
-    from asreader.attention import html_view
+    from asreader.attention import html_view, terminal_view
     from asreader.inference.reader import Reader
     from asreader.system import atomic_files
 
@@ -145,7 +145,7 @@ def answer(
     else:
         from asreader.cli import tables
 
-        tables.show(html_view.terminal(found, top))
+        tables.show(terminal_view.render_terminal(found, top))
 
 
 def _text(document: str) -> str:
