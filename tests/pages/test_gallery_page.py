@@ -1,3 +1,5 @@
+"""Galleries: filter, order and page."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,114 +14,136 @@ from asreader.cloze.stories.generator import stories
 from asreader.data.example import GAP, Example
 from asreader.data.formats import jsonl
 from asreader.data.loading import prepare
+from asreader.data.store import encode
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.predictions import Prediction
 from asreader.inference.reader import Reader
-from asreader.pages import gallery_page, question_filter
+from asreader.pages import gallery_page
 from asreader.pages.filter_options import AnswerSelection, QuestionOrder
-from asreader.pages.question_filter import AnsweredQuestion, QuestionFilter, select_questions
+from asreader.pages.question_filter import (
+    AnsweredQuestion,
+    QuestionFilter,
+    match_predictions,
+    read_questions,
+    select_questions,
+)
 from asreader.system.markup import visible
 
 NAMES = ("Ana", "Bo", "Cy", "Di")
 HOSTILE = "<script>alert(1)</script>"
 
 
-def case(number: int, shares: tuple[float, ...], answer: str | None, words: str = "Ana met Bo .") -> AnsweredQuestion:
-    example = Example(f"q{number}", (tuple(words.split()),), (GAP, "slept"), NAMES[: len(shares)], answer)
-    return AnsweredQuestion(example, Prediction(example.id, answer, example.candidates, np.array(shares)))
+def make_answered(
+    number: int, probabilities: tuple[float, ...], answer: str | None, words: str = "Ana met Bo ."
+) -> AnsweredQuestion:
+    example = Example(f"q{number}", (tuple(words.split()),), (GAP, "slept"), NAMES[: len(probabilities)], answer)
+    return AnsweredQuestion(example, Prediction(example.id, answer, example.candidates, np.array(probabilities)))
 
 
-CASES = st.lists(
+ANSWERED = st.lists(
     st.tuples(
         st.lists(st.sampled_from((0.0, 0.1, 0.2, 0.5)), min_size=2, max_size=4).map(tuple),
         st.sampled_from(("Ana", "Bo", None)),
         st.sampled_from(("Ana met Bo .", "Cy slept", "Ana", "Bo Bo Bo Cy")),
     ),
     max_size=12,
-).map(lambda rows: [case(number, *row) for number, row in enumerate(rows)])
+).map(lambda rows: [make_answered(number, *row) for number, row in enumerate(rows)])
 
 
-def slow(known: list[AnsweredQuestion], wish: QuestionFilter) -> list[str]:
-    """The same, in plain steps."""
+def select_slowly(answered: list[AnsweredQuestion], question_filter: QuestionFilter) -> list[str]:
+    """The ids of the selected questions, computed step by step."""
+    default_orders = {
+        AnswerSelection.every: QuestionOrder.data,
+        AnswerSelection.surprising: QuestionOrder.surprise,
+    }
+    order = question_filter.order or default_orders.get(question_filter.selection, QuestionOrder.confidence)
     rows = []
-    for place, one in enumerate(known):
-        shares, names = list(one.prediction.probabilities), one.prediction.candidates
-        top = shares.index(max(shares))
-        said, answer = names[top], one.prediction.answer
-        support = None if answer is None else shares[names.index(answer)]
-        right = None if answer is None else said == answer
-        wanted = {
+    for index, question in enumerate(answered):
+        example, prediction = question.example, question.prediction
+        probabilities = dict(zip(prediction.candidates, prediction.probabilities.tolist(), strict=True))
+        predicted = max(probabilities, key=probabilities.__getitem__)
+        confidence = probabilities[predicted]
+        is_right = None if prediction.answer is None else predicted == prediction.answer
+        is_selected = {
             AnswerSelection.every: True,
-            AnswerSelection.right: right is True,
-            AnswerSelection.wrong: right is False,
-            AnswerSelection.surprising: right is not None,
+            AnswerSelection.right: is_right is True,
+            AnswerSelection.wrong: is_right is False,
+            AnswerSelection.surprising: is_right is not None,
         }
-        if not wanted[wish.show]:
+        words = (*example.words, *example.question, *example.candidates)
+        if not is_selected[question_filter.selection]:
             continue
-        if not wish.least <= shares[top] <= wish.most:
+        if not question_filter.min_confidence <= confidence <= question_filter.max_confidence:
             continue
-        if wish.word and wish.word not in (*one.example.words, *one.example.question, *one.example.candidates):
+        if question_filter.word and question_filter.word not in words:
             continue
-        if wish.answer and wish.answer not in (said, answer):
+        if question_filter.answer and question_filter.answer not in (predicted, prediction.answer):
             continue
-        order = wish.order or {
-            AnswerSelection.every: QuestionOrder.data,
-            AnswerSelection.surprising: QuestionOrder.surprise,
-        }.get(wish.show, QuestionOrder.confidence)
         key = {
-            QuestionOrder.data: 0, QuestionOrder.confidence: -shares[top], QuestionOrder.doubt: shares[top],
-            QuestionOrder.surprise: 9 if support is None else support, QuestionOrder.length: -len(one.example.words),
-        }[order]  # fmt: skip
-        rows.append((key, place, one.example.id))
-    return [id for _, _, id in sorted(rows)][: wish.top]
+            QuestionOrder.data: 0,
+            QuestionOrder.confidence: -confidence,
+            QuestionOrder.doubt: confidence,
+            QuestionOrder.surprise: 9 if prediction.answer is None else probabilities[prediction.answer],
+            QuestionOrder.length: -len(example.words),
+        }[order]
+        rows.append((key, index, example.id))
+    return [id for _, _, id in sorted(rows)][: question_filter.max_questions]
 
 
-WISHES = st.builds(
+FILTERS = st.builds(
     QuestionFilter,
-    show=st.sampled_from(AnswerSelection),
+    selection=st.sampled_from(AnswerSelection),
     word=st.sampled_from(("", "Cy", "slept", "Zoe")),
     answer=st.sampled_from(("", "Ana", "Bo")),
-    least=st.sampled_from((0.0, 0.15)),
-    most=st.sampled_from((0.3, 1.0)),
+    min_confidence=st.sampled_from((0.0, 0.15)),
+    max_confidence=st.sampled_from((0.3, 1.0)),
     order=st.sampled_from((None, *QuestionOrder)),
-    top=st.integers(1, 6),
+    max_questions=st.integers(1, 6),
 )
 
 
-@given(CASES, WISHES)
-def test_the_wanted_questions_in_the_wanted_order(known: list[AnsweredQuestion], wish: QuestionFilter) -> None:
-    assert [one.example.id for one in select_questions(known, wish)] == slow(known, wish)
+@given(ANSWERED, FILTERS)
+def test_filter_selects_and_sorts_as_the_slow_one(
+    answered: list[AnsweredQuestion], question_filter: QuestionFilter
+) -> None:
+    selected = select_questions(answered, question_filter)
+    assert [question.example.id for question in selected] == select_slowly(answered, question_filter)
 
 
-def test_a_word_is_found_in_any_case_and_as_an_entitys_name() -> None:
+def test_word_matches_in_any_case_and_as_entity_name() -> None:
     example = Example("q", (("@entity1", "slept"),), (GAP,), ("@entity1",), "@entity1", {"@entity1": "Ana Berg"})
-    one = AnsweredQuestion(example, Prediction("q", "@entity1", ("@entity1",), np.array([1.0])))
-    assert one.has("SLEPT") and one.has("berg") and one.has("@entity1") and not one.has("Ber")
-    assert one.answers("Ana Berg") and one.answers("@entity1") and not one.answers("slept")
+    question = AnsweredQuestion(example, Prediction("q", "@entity1", ("@entity1",), np.array([1.0])))
+    assert (
+        question.contains_word("SLEPT")
+        and question.contains_word("berg")
+        and question.contains_word("@entity1")
+        and not question.contains_word("Ber")
+    )
+    assert question.has_answer("Ana Berg") and question.has_answer("@entity1") and not question.has_answer("slept")
 
 
-def test_an_answer_that_is_no_candidate_has_no_support() -> None:
-    one = case(1, (0.6, 0.4), "Zoe")
-    assert one.support == 0.0 and one.right is False
-    assert case(1, (0.6, 0.4), None).right is None
+def test_answer_that_is_not_a_candidate_has_probability_zero() -> None:
+    question = make_answered(1, (0.6, 0.4), "Zoe")
+    assert question.right_probability == 0.0 and question.is_right is False
+    assert make_answered(1, (0.6, 0.4), None).is_right is None
 
 
-def test_questions_are_paired_by_id_whatever_the_order() -> None:
-    known = [case(n, (0.6, 0.4), "Ana") for n in range(3)]
-    asked, said = [one.example for one in known], [one.prediction for one in known]
-    found = question_filter.match_predictions(asked, [said[2], said[0]])
-    assert [one.example.id for one in found] == ["q0", "q2"]
+def test_predictions_are_matched_by_id_in_any_order() -> None:
+    answered = [make_answered(n, (0.6, 0.4), "Ana") for n in range(3)]
+    examples = [question.example for question in answered]
+    matched = match_predictions(examples, [answered[2].prediction, answered[0].prediction])
+    assert [question.example.id for question in matched] == ["q0", "q2"]
     with pytest.raises(InputError, match="other candidates"):
-        question_filter.match_predictions(asked, [Prediction("q1", "Ana", ("Ana", "Zoe"), np.array([0.5, 0.5]))])
+        match_predictions(examples, [Prediction("q1", "Ana", ("Ana", "Zoe"), np.array([0.5, 0.5]))])
 
 
-def test_a_store_and_its_data_give_the_same_questions(tmp_path: Path) -> None:
-    made = list(stories(5, 3))
-    (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.line, made)))
+def test_prepared_data_give_the_same_questions(tmp_path: Path) -> None:
+    examples = list(stories(5, 3))
+    (tmp_path / "valid.jsonl").write_text("".join(map(jsonl.line, examples)))
     prepare([tmp_path / "valid.jsonl"], tmp_path / "stores", format=None, only=None, skip_bad=False)
-    assert list(question_filter.read_questions(tmp_path / "valid.jsonl")) == made
-    assert list(question_filter.read_questions(tmp_path / "stores", split="valid")) == made
+    assert list(read_questions(tmp_path / "valid.jsonl")) == examples
+    assert list(read_questions(tmp_path / "stores", split="valid")) == examples
 
 
 @pytest.fixture(scope="module")
@@ -127,75 +151,71 @@ def reader() -> Reader:
     return Reader.load("bundled", "cpu")
 
 
-def written(reader: Reader, out: Path, asked: list[Example], wish: QuestionFilter) -> str:
-    gallery_page.write_gallery(out, reader, f"{HOSTILE} on data", gallery_page.answer_questions(reader, asked), wish)
+def render_gallery(reader: Reader, out: Path, examples: list[Example], question_filter: QuestionFilter) -> str:
+    gallery_page.write_gallery(
+        out, reader, f"{HOSTILE} on data", gallery_page.answer_questions(reader, examples), question_filter
+    )
     return out.read_text(encoding="utf-8")
 
 
-def test_the_page_shows_every_wanted_question(reader: Reader, tmp_path: Path, parsed: Any) -> None:
-    asked = list(stories(30, 5))
-    page = parsed(written(reader, tmp_path / "g.html", asked, QuestionFilter(top=7)))
+def test_page_shows_every_selected_question(reader: Reader, tmp_path: Path, parsed: Any) -> None:
+    examples = list(stories(30, 5))
+    page = parsed(render_gallery(reader, tmp_path / "g.html", examples, QuestionFilter(max_questions=7)))
     page.check()
-    shown = page.all("article")
-    assert len(shown) == 7
-    for example in asked[:7]:
+    articles = page.all("article")
+    assert len(articles) == 7
+    for example in examples[:7]:
         assert example.id in page.text
-    said = {one.id: one for one in reader.evaluate(cases_store(asked)).predictions}
-    for own, example in zip(shown, asked, strict=False):
-        prediction = said[example.id]
+    predicted = {prediction.id: prediction for prediction in reader.evaluate(encode(examples)).predictions}
+    for attributes, example in zip(articles, examples, strict=False):
+        prediction = predicted[example.id]
         right = prediction.candidates[prediction.best] == example.answer
-        assert own["data-verdict"] == ("right" if right else "wrong")
-        assert float(own["data-confidence"]) == pytest.approx(prediction.probabilities.max(), abs=1e-5)
+        assert attributes["data-verdict"] == ("right" if right else "wrong")
+        assert float(attributes["data-confidence"]) == pytest.approx(prediction.probabilities.max(), abs=1e-5)
 
 
-def cases_store(asked: list[Example]) -> Any:
-    from asreader.data.store import encode
-
-    return encode(asked)
-
-
-def test_saved_predictions_are_taken_as_they_are(reader: Reader, tmp_path: Path) -> None:
-    asked = list(stories(4, 5))
-    said = [Prediction(e.id, e.answer, e.candidates, np.eye(len(e.candidates))[0]) for e in asked]
-    predictions.write(tmp_path / "said.jsonl", said)
-    known = gallery_page.answer_questions(reader, asked, tmp_path / "said.jsonl")
-    assert [one.chosen for one in known] == [e.candidates[0] for e in asked]
+def test_saved_predictions_are_used_unchanged(reader: Reader, tmp_path: Path) -> None:
+    examples = list(stories(4, 5))
+    predicted = [Prediction(e.id, e.answer, e.candidates, np.eye(len(e.candidates))[0]) for e in examples]
+    predictions.write(tmp_path / "predictions.jsonl", predicted)
+    answered = gallery_page.answer_questions(reader, examples, tmp_path / "predictions.jsonl")
+    assert [question.predicted_answer for question in answered] == [e.candidates[0] for e in examples]
     with pytest.raises(InputError, match="no question"):
-        gallery_page.answer_questions(reader, list(stories(2, 99)), tmp_path / "said.jsonl")
+        gallery_page.answer_questions(reader, list(stories(2, 99)), tmp_path / "predictions.jsonl")
 
 
-def test_nothing_that_fits_is_said(reader: Reader, tmp_path: Path) -> None:
+def test_filter_without_match_is_an_error(reader: Reader, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="widen the filters"):
-        written(reader, tmp_path / "g.html", list(stories(3, 5)), QuestionFilter(word="aardvark"))
+        render_gallery(reader, tmp_path / "g.html", list(stories(3, 5)), QuestionFilter(word="aardvark"))
     assert not (tmp_path / "g.html").exists()
 
 
-def hostile() -> list[Example]:
+def make_hostile_examples() -> list[Example]:
     words = (HOSTILE, "\u202e\u2069evil", "\x00\x1b[0m", "x" * 100_000, "'\"><img/src=x/onerror=alert(1)>", "😀")
     return [Example(f"{HOSTILE}\u202e{n}", (words, words), (*words, GAP), words, words[n % 5]) for n in range(3)]
 
 
-def test_hostile_text_is_text(reader: Reader, tmp_path: Path, parsed: Any) -> None:
-    page = parsed(written(reader, tmp_path / "g.html", hostile(), QuestionFilter()))
+def test_hostile_text_is_escaped(reader: Reader, tmp_path: Path, parsed: Any) -> None:
+    page = parsed(render_gallery(reader, tmp_path / "g.html", make_hostile_examples(), QuestionFilter()))
     page.check()
     assert page.text.count(HOSTILE) > 20 and visible("\u202e\u2069evil") in page.text
     assert (tmp_path / "g.html").stat().st_size < 200_000
 
 
-def test_names_stand_for_entities(reader: Reader, tmp_path: Path, parsed: Any) -> None:
+def test_entities_are_shown_under_their_names(reader: Reader, tmp_path: Path, parsed: Any) -> None:
     words = ("@entity1", "met", "@entity2", ".")
-    asked = [Example("q", (words,), (GAP, "slept"), ("@entity1", "@entity2"), "@entity2", {"@entity2": "Ana Berg"})]
-    page = parsed(written(reader, tmp_path / "g.html", asked, QuestionFilter()))
+    examples = [Example("q", (words,), (GAP, "slept"), ("@entity1", "@entity2"), "@entity2", {"@entity2": "Ana Berg"})]
+    page = parsed(render_gallery(reader, tmp_path / "g.html", examples, QuestionFilter()))
     assert "Ana Berg" in page.text and "@entity2" not in page.text and "@entity1" in page.text
 
 
-def test_keys_lead_from_question_to_question(browser: Any, reader: Reader, tmp_path: Path) -> None:
-    written(reader, tmp_path / "g.html", [*stories(6, 5), *hostile()], QuestionFilter())
+def test_keys_move_between_questions(browser: Any, reader: Reader, tmp_path: Path) -> None:
+    render_gallery(reader, tmp_path / "g.html", [*stories(6, 5), *make_hostile_examples()], QuestionFilter())
     visit = browser.open(tmp_path / "g.html", width=400)
     here = "document.activeElement.closest('.case')?.id"
-    for key, place in (("j", "q1"), ("j", "q2"), ("j", "q3"), ("k", "q2")):
+    for key, entry in (("j", "q1"), ("j", "q2"), ("j", "q3"), ("k", "q2")):
         browser.press(key)
-        assert browser.value(here) == place
+        assert browser.value(here) == entry
     browser.press("/")
     assert browser.value("document.activeElement.tagName") == "INPUT"
     shown = "[...document.querySelectorAll('.case')].filter(one => !one.hidden).map(one => one.id).join()"
@@ -211,7 +231,7 @@ def test_keys_lead_from_question_to_question(browser: Any, reader: Reader, tmp_p
     assert not visit.complaints and [url for url in visit.requests if not url.startswith("file:")] == []
 
 
-def test_names_come_from_the_data_and_stay_in_jsonl(tmp_path: Path) -> None:
+def test_entity_names_are_read_from_the_data_and_kept_in_jsonl(tmp_path: Path) -> None:
     parts = (
         "http://a.example/",
         "@entity0 met @entity1 .",
@@ -220,34 +240,39 @@ def test_names_come_from_the_data_and_stay_in_jsonl(tmp_path: Path) -> None:
         "@entity0:Bo\n@entity1:Ana: B",
     )
     (tmp_path / "a.question").write_text("\n\n".join(parts))
-    (example,) = question_filter.read_questions(tmp_path / "a.question")
+    (example,) = read_questions(tmp_path / "a.question")
     assert example.names == {"@entity0": "Bo", "@entity1": "Ana: B"}
     (tmp_path / "b.jsonl").write_text(jsonl.line(example))
-    (again,) = question_filter.read_questions(tmp_path / "b.jsonl")
+    (again,) = read_questions(tmp_path / "b.jsonl")
     assert again == example and again.names == example.names
     (tmp_path / "c.jsonl").write_text(
         '{"document": ["a"], "question": ["XXXXX"], "entities": {"a": 3, "b": "Bo", "c": " "}}'
     )
-    (odd,) = question_filter.read_questions(tmp_path / "c.jsonl")
+    (odd,) = read_questions(tmp_path / "c.jsonl")
     assert odd.names == {"b": "Bo"}
 
 
 @pytest.mark.parametrize("text", ["0.5", "a:b", "0.9:0.1", "-1:1", "0:nan"])
-def test_a_range_that_is_none_is_said(text: str, reader: Reader, tmp_path: Path) -> None:
+def test_bad_confidence_range_is_an_error(text: str, reader: Reader, tmp_path: Path) -> None:
     from asreader.cli.report import gallery as command
 
     with pytest.raises(InputError, match="--confidence"):
         command("bundled", tmp_path, tmp_path / "g.html", confidence=text)
 
 
-def test_the_command_writes_what_was_asked_for(tmp_path: Path, parsed: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    from asreader.cli.report import Show as Shown
+def test_command_writes_the_selected_questions(tmp_path: Path, parsed: Any, capsys: pytest.CaptureFixture[str]) -> None:
     from asreader.cli.report import gallery as command
 
     (tmp_path / "q.jsonl").write_text("".join(map(jsonl.line, stories(40, 6))))
     command(
-        "bundled", tmp_path / "q.jsonl", tmp_path / "g.html", show=Shown.right, top=3, confidence="0.5:", device="cpu"
+        "bundled",
+        tmp_path / "q.jsonl",
+        tmp_path / "g.html",
+        show=AnswerSelection.right,
+        top=3,
+        confidence="0.5:",
+        device="cpu",
     )
     page = parsed((tmp_path / "g.html").read_text(encoding="utf-8"))
-    assert [own["data-verdict"] for own in page.all("article")] == ["right"] * 3
+    assert [attributes["data-verdict"] for attributes in page.all("article")] == ["right"] * 3
     assert "3 questions" in capsys.readouterr().out

@@ -41,11 +41,11 @@ def gallery(
     from asreader.pages import question_filter
 
     least, most = _range(confidence)
-    wish = question_filter.QuestionFilter(show, word, answer, least, most, sort, top)
+    selected = question_filter.QuestionFilter(show, word, answer, least, most, sort, top)
     reader = Reader.load(run, device)
     asked = question_filter.read_questions(data, split=split, format=format, skip_bad=skip_bad)
     name = f"{'The bundled reader' if run == 'bundled' else run} on {data}"
-    count = galleries.write_gallery(out, reader, name, galleries.answer_questions(reader, asked, predictions), wish)
+    count = galleries.write_gallery(out, reader, name, galleries.answer_questions(reader, asked, predictions), selected)
     print(f"{count} questions -> {out}")
 
 

@@ -1,4 +1,4 @@
-"""which questions are shown, and in what order: words that the command line and the gallery share."""
+"""Options of the question filter, shared by the command line and the gallery: which questions, in which order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class AnswerSelection(StrEnum):
-    """Which questions."""
+    """Which questions are shown; `surprising` are all with a known answer, the least probable answer first."""
 
     every = "all"
     right = "right"
@@ -15,7 +15,7 @@ class AnswerSelection(StrEnum):
 
 
 class QuestionOrder(StrEnum):
-    """What comes first: the data's first, the surest, the least sure, the least expected, the longest document."""
+    """Order of the data, most or least confident first, least probable right answer first, longest document first."""
 
     data = "data"
     confidence = "confidence"

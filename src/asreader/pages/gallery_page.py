@@ -1,4 +1,4 @@
-"""Cases -> a gallery: chosen questions, right, wrong or surprising, each with where the reader looked."""
+"""AnsweredQuestions -> gallery page: selected questions, each with the attention of the reader."""
 
 from __future__ import annotations
 
@@ -19,59 +19,76 @@ from asreader.system.markup import Markup, element, isolated, joined, shortened
 from asreader.system.progress import watched
 
 EXCERPT_WORDS = 120
-"""Words of a document that are shown at once."""
+"""Number of words of a document that are shown without unfolding it."""
 
 
-def answer_questions(reader: Reader, asked: Iterable[Example], said: Path | None = None) -> list[AnsweredQuestion]:
-    """Questions beside what a reader says of them, or has said in a prediction file."""
-    everything = list(asked)
-    known = reader.evaluate(encode(everything)).predictions if said is None else predictions.read(said)
-    found = match_predictions(everything, known)
-    if not found:
+def answer_questions(
+    reader: Reader, questions: Iterable[Example], prediction_file: Path | None = None
+) -> list[AnsweredQuestion]:
+    """Questions with the reader's predictions, or with those of a prediction file."""
+    examples = list(questions)
+    if prediction_file is None:
+        predicted = reader.evaluate(encode(examples)).predictions
+    else:
+        predicted = predictions.read(prediction_file)
+    answered = match_predictions(examples, predicted)
+    if not answered:
         raise InputError("no question of the data has been answered; are the predictions of these data?")
-    return found
+    return answered
 
 
-def build_entries(reader: Reader, chosen: Sequence[AnsweredQuestion], key: str = "q", heading: str = "h3") -> Markup:
-    """Each question with where the reader looked, one below the other; the links lead from one to the next."""
-    shown = []
-    for number, case in enumerate(watched(chosen, "drawing", len(chosen)), 1):
-        answer = reader.explain(case.example)
-        shown.append(_entry(case, answer, number, len(chosen), key, heading))
-    return joined(shown)
+def build_entries(
+    reader: Reader, questions: Sequence[AnsweredQuestion], id_prefix: str = "q", heading: str = "h3"
+) -> Markup:
+    """One article per question with the reader's attention, and links to the previous and the next one."""
+    entries = []
+    for number, question in enumerate(watched(questions, "drawing", len(questions)), 1):
+        answer = reader.explain(question.example)
+        entries.append(_build_entry(question, answer, number, len(questions), id_prefix, heading))
+    return joined(entries)
 
 
-def _entry(case: AnsweredQuestion, answer: Answer, number: int, count: int, key: str, heading: str) -> Markup:
-    kind = {True: "right", False: "wrong", None: "unknown"}[case.right]
-    title = [f"{number}. ", isolated(shortened(case.example.id, 60))]
-    steps = [("previous", number - 1), ("next", number + 1)]
-    links = [element("a", text, href=f"#{key}{other}") for text, other in steps if 1 <= other <= count]
+def _build_entry(
+    question: AnsweredQuestion, answer: Answer, number: int, count: int, id_prefix: str, heading: str
+) -> Markup:
+    entry_id = f"{id_prefix}{number}"
+    title = [f"{number}. ", isolated(shortened(question.example.id, 60))]
+    neighbours = [("previous", number - 1), ("next", number + 1)]
+    links = [element("a", text, href=f"#{id_prefix}{other}") for text, other in neighbours if 1 <= other <= count]
     return element(
         "article",
-        element(heading, *title, id=f"{key}{number}-title"),
-        html_view.render_view(answer, f"{key}{number}", EXCERPT_WORDS),
+        element(heading, *title, id=f"{entry_id}-title"),
+        html_view.render_view(answer, entry_id, EXCERPT_WORDS),
         element("nav", joined(links, " · "), aria_label=f"Question {number}") if links else None,
-        class_="case", id=f"{key}{number}", tabindex=-1, aria_labelledby=f"{key}{number}-title", data_place=number,
-        data_verdict=kind, data_confidence=f"{case.confidence:.6f}", data_support=f"{case.support or 0.0:.6f}",
-    )  # fmt: skip
+        class_="case",
+        id=entry_id,
+        tabindex=-1,
+        aria_labelledby=f"{entry_id}-title",
+        data_place=number,
+        data_verdict={True: "right", False: "wrong", None: "unknown"}[question.is_right],
+        data_confidence=f"{question.confidence:.6f}",
+        data_support=f"{question.right_probability or 0.0:.6f}",
+    )
 
 
 def build_toolbar() -> Markup:
-    """Filter and order within the page; its script shows them."""
-    verdicts = [element("option", text, value=kind) for text, kind in _VERDICTS]
-    orders = [element("option", text, value=kind) for text, kind in _ORDERS]
+    """Controls to filter and sort the entries; hidden until the script of the page runs."""
+    verdicts = [element("option", text, value=value) for text, value in _VERDICTS]
+    orders = [element("option", text, value=value) for text, value in _ORDERS]
+    shortcuts = joined((joined([element("kbd", key), f" {action}"]) for key, action in _SHORTCUTS), ", ")
     return element(
         "div",
         element("label", "with the words ", element("input", type="search")),
         element("label", "show ", element("select", *verdicts)),
         element("label", "order ", element("select", *orders)),
         element("output", "", aria_live="polite"),
-        element("span", joined((joined([element("kbd", key), f" {what}"]) for key, what in _KEYS), ", ")),
-        class_="tools", hidden=True,
-    )  # fmt: skip
+        element("span", shortcuts),
+        class_="tools",
+        hidden=True,
+    )
 
 
-_KEYS = (("j", "next"), ("k", "previous"), ("/", "search"))
+_SHORTCUTS = (("j", "next"), ("k", "previous"), ("/", "search"))
 _VERDICTS = (("all", "all"), ("right answers", "right"), ("wrong answers", "wrong"))
 _ORDERS = (
     ("as chosen", "place"),
@@ -82,14 +99,16 @@ _ORDERS = (
 
 
 def write_gallery(
-    out: Path, reader: Reader, title: str, known: Sequence[AnsweredQuestion], wish: QuestionFilter
+    out: Path, reader: Reader, title: str, answered: Sequence[AnsweredQuestion], question_filter: QuestionFilter
 ) -> int:
-    """One self-contained page with the wanted questions; returns how many there are."""
-    chosen = select_questions(known, wish)
-    if not chosen:
-        raise InputError(f"no question fits ({wish}); widen the filters")
-    right = sum(case.right is True for case in known)
-    lead = f"{len(chosen):,} of {len(known):,} questions, of which {right:,} were answered right: {wish}."
-    body = joined([build_toolbar(), element("div", build_entries(reader, chosen))])
+    """Write one self-contained page with the matching questions; returns their number."""
+    selected = select_questions(answered, question_filter)
+    if not selected:
+        raise InputError(f"no question fits ({question_filter}); widen the filters")
+    right = sum(question.is_right is True for question in answered)
+    lead = (
+        f"{len(selected):,} of {len(answered):,} questions, of which {right:,} were answered right: {question_filter}."
+    )
+    body = joined([build_toolbar(), element("div", build_entries(reader, selected))])
     atomic_files.write_text(out, render_page(title, lead, [PageSection("questions", "Questions", body)]))
-    return len(chosen)
+    return len(selected)

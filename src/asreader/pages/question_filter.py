@@ -1,4 +1,4 @@
-"""Examples, Predictions -> Cases: questions beside what was said of them, filtered and sorted."""
+"""Examples, Predictions -> AnsweredQuestions: questions matched with predictions, filtered and sorted."""
 
 from __future__ import annotations
 
@@ -17,131 +17,138 @@ from asreader.pages.filter_options import AnswerSelection, QuestionOrder
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnsweredQuestion:
-    """A question and what was said of it."""
+    """A question and its prediction."""
 
     example: Example
     prediction: Prediction
 
     @property
     def confidence(self) -> float:
-        """The share of the chosen candidate."""
+        """The probability of the predicted answer."""
         return float(self.prediction.probabilities[self.prediction.best])
 
     @property
-    def chosen(self) -> str:
-        """What was answered."""
+    def predicted_answer(self) -> str:
+        """The most probable candidate."""
         return self.prediction.candidates[self.prediction.best]
 
     @property
-    def right(self) -> bool | None:
-        """Whether that is the answer; None where nobody knows."""
+    def is_right(self) -> bool | None:
+        """Whether the predicted answer is right; None if the right answer is not known."""
         if self.prediction.answer is None:
             return None
-        found = place(self.prediction)
-        return found is not None and decided(found, 1) == 1
+        rank = place(self.prediction)
+        return rank is not None and decided(rank, 1) == 1
 
     @property
-    def support(self) -> float | None:
-        """The share of the right answer; 0 where it is no candidate, None where it is not known."""
+    def right_probability(self) -> float | None:
+        """The probability of the right answer; 0 if it is not a candidate, None if it is not known."""
         answer = self.prediction.answer
         if answer is None:
             return None
-        there = answer in self.prediction.candidates and bool(answer.strip())
-        return float(self.prediction.probabilities[self.prediction.candidates.index(answer)]) if there else 0.0
+        if answer not in self.prediction.candidates or not answer.strip():
+            return 0.0
+        return float(self.prediction.probabilities[self.prediction.candidates.index(answer)])
 
-    def has(self, word: str) -> bool:
-        """Whether document, question or candidates hold this word, written in any case or as an entity's name."""
-        wanted, known = word.lower(), self.example
-        texts = (*known.words, *known.question, *known.candidates)
-        return any(wanted == text.lower() or wanted in known.names.get(text, "").lower().split() for text in texts)
+    def contains_word(self, word: str) -> bool:
+        """Whether the document, question or candidates contain the word, in any case or in the name of an entity."""
+        lowered = word.lower()
+        example = self.example
+        texts = (*example.words, *example.question, *example.candidates)
+        return any(lowered == text.lower() or lowered in example.names.get(text, "").lower().split() for text in texts)
 
-    def answers(self, word: str) -> bool:
-        """Whether this word is the right answer or the given one."""
-        said = filter(None, (self.chosen, self.prediction.answer))
-        return any(word.lower() in (text.lower(), self.example.names.get(text, "").lower()) for text in said)
+    def has_answer(self, word: str) -> bool:
+        """Whether the word is the right or the predicted answer, in any case or as the name of an entity."""
+        answers = filter(None, (self.predicted_answer, self.prediction.answer))
+        return any(word.lower() in (text.lower(), self.example.names.get(text, "").lower()) for text in answers)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionFilter:
-    """What a gallery is to show. Without an order: surprises first where those are asked for, else the surest first."""
+    """Which questions are shown, in which order, and at most how many. Without `order`, `selection` implies one."""
 
-    show: AnswerSelection = AnswerSelection.every
+    selection: AnswerSelection = AnswerSelection.every
     word: str = ""
     answer: str = ""
-    least: float = 0.0
-    most: float = 1.0
+    min_confidence: float = 0.0
+    max_confidence: float = 1.0
     order: QuestionOrder | None = None
-    top: int = 20
+    max_questions: int = 20
 
-    def fits(self, case: AnsweredQuestion) -> bool:
-        """Whether a question is wanted."""
-        verdict = {
-            AnswerSelection.right: case.right is True,
-            AnswerSelection.wrong: case.right is False,
-            AnswerSelection.surprising: case.right is not None,
+    def matches(self, question: AnsweredQuestion) -> bool:
+        """Whether the question passes the filter."""
+        is_selected = {
+            AnswerSelection.right: question.is_right is True,
+            AnswerSelection.wrong: question.is_right is False,
+            AnswerSelection.surprising: question.is_right is not None,
         }
         return (
-            verdict.get(self.show, True)
-            and self.least <= case.confidence <= self.most
-            and (not self.answer or case.answers(self.answer))
-            and (not self.word or case.has(self.word))
+            is_selected.get(self.selection, True)
+            and self.min_confidence <= question.confidence <= self.max_confidence
+            and (not self.answer or question.has_answer(self.answer))
+            and (not self.word or question.contains_word(self.word))
         )
 
     @property
-    def sorting(self) -> QuestionOrder:
-        """The order that is meant."""
-        usual = {AnswerSelection.every: QuestionOrder.data, AnswerSelection.surprising: QuestionOrder.surprise}
-        return self.order or usual.get(self.show, QuestionOrder.confidence)
+    def effective_order(self) -> QuestionOrder:
+        """`order`, or the default order of the selection."""
+        defaults = {
+            AnswerSelection.every: QuestionOrder.data,
+            AnswerSelection.surprising: QuestionOrder.surprise,
+        }
+        return self.order or defaults.get(self.selection, QuestionOrder.confidence)
 
     def __str__(self) -> str:
-        words = {
-            QuestionOrder.data: "in the data's order",
-            QuestionOrder.confidence: "the surest first",
-            QuestionOrder.doubt: "the least sure first",
-        }
-        words |= {
-            QuestionOrder.surprise: "where the right answer got least first",
-            QuestionOrder.length: "the longest document first",
-        }
-        parts = [f"{self.show.value} questions" if self.show is AnswerSelection.every else f"{self.show.value} answers"]
+        noun = "questions" if self.selection is AnswerSelection.every else "answers"
+        parts = [f"{self.selection.value} {noun}"]
         parts += [f"with the word {self.word}"] if self.word else []
         parts += [f"about {self.answer}"] if self.answer else []
-        if (self.least, self.most) != (0.0, 1.0):
-            parts.append(f"confidence from {self.least:.0%} to {self.most:.0%}")
-        return ", ".join([*parts, words[self.sorting]])
+        if (self.min_confidence, self.max_confidence) != (0.0, 1.0):
+            parts.append(f"confidence from {self.min_confidence:.0%} to {self.max_confidence:.0%}")
+        return ", ".join([*parts, _ORDER_NAMES[self.effective_order]])
 
 
-_KEYS: dict[QuestionOrder, Callable[[AnsweredQuestion], float]] = {
-    QuestionOrder.data: lambda case: 0.0,
-    QuestionOrder.confidence: lambda case: -case.confidence,
-    QuestionOrder.doubt: lambda case: case.confidence,
-    QuestionOrder.surprise: lambda case: math.inf if case.support is None else case.support,
-    QuestionOrder.length: lambda case: -len(case.example.words),
+_ORDER_NAMES = {
+    QuestionOrder.data: "in the data's order",
+    QuestionOrder.confidence: "the surest first",
+    QuestionOrder.doubt: "the least sure first",
+    QuestionOrder.surprise: "where the right answer got least first",
+    QuestionOrder.length: "the longest document first",
+}
+_SORT_KEYS: dict[QuestionOrder, Callable[[AnsweredQuestion], float]] = {
+    QuestionOrder.data: lambda question: 0.0,
+    QuestionOrder.confidence: lambda question: -question.confidence,
+    QuestionOrder.doubt: lambda question: question.confidence,
+    QuestionOrder.surprise: lambda question: (
+        math.inf if question.right_probability is None else question.right_probability
+    ),
+    QuestionOrder.length: lambda question: -len(question.example.words),
 }
 
 
-def select_questions(cases: Iterable[AnsweredQuestion], wish: QuestionFilter) -> list[AnsweredQuestion]:
-    """The wanted questions, sorted; equals in the data's order."""
-    return sorted(filter(wish.fits, cases), key=_KEYS[wish.sorting])[: wish.top]
+def select_questions(answered: Iterable[AnsweredQuestion], question_filter: QuestionFilter) -> list[AnsweredQuestion]:
+    """The questions that match, sorted; ties in the order of the data."""
+    matching = filter(question_filter.matches, answered)
+    return sorted(matching, key=_SORT_KEYS[question_filter.effective_order])[: question_filter.max_questions]
 
 
 def read_questions(
     path: Path, *, split: str | None = None, format: str | None = None, skip_bad: bool = False
 ) -> Iterator[Example]:
-    """The Examples of any DATA, prepared or not; only data that are not prepared know the names of entities."""
+    """The Examples of DATA, prepared or not; prepared data have no entity names."""
     yield from (example for _, example in examples(path, split=split, format=format, skip_bad=skip_bad))
 
 
-def match_predictions(asked: Iterable[Example], said: Iterable[Prediction]) -> list[AnsweredQuestion]:
-    """Questions beside what was said of them, in the data's order; what was not answered is left out."""
-    known = {prediction.id: prediction for prediction in said if len(prediction.candidates)}
-    found = []
-    for example in asked:
-        prediction = known.get(example.id)
+def match_predictions(questions: Iterable[Example], predictions: Iterable[Prediction]) -> list[AnsweredQuestion]:
+    """Match questions with predictions by id, in the order of the data; questions without prediction are left out."""
+    by_id = {prediction.id: prediction for prediction in predictions if len(prediction.candidates)}
+    answered = []
+    for example in questions:
+        prediction = by_id.get(example.id)
         if prediction is not None and len(prediction.ranking):
             if set(prediction.candidates) != set(example.choices):
                 raise InputError(
                     f"the question {example.id!r} has other candidates in the predictions than in the data"
                 )
-            found.append(AnsweredQuestion(example, prediction))
-    return found
+            answered.append(AnsweredQuestion(example, prediction))
+    return answered

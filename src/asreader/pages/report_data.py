@@ -1,4 +1,4 @@
-"""a run, or a folder of runs -> Subject: what a report is about, read when it is first asked for."""
+"""run or folder of runs -> ReportData: the inputs of a report; validation data and tables are read on first use."""
 
 from __future__ import annotations
 
@@ -17,51 +17,53 @@ from asreader.system.markup import shortened
 
 @dataclass(frozen=True)
 class ReportData:
-    """What a report is about; what cannot be read is an InputError when it is first asked for."""
+    """The inputs of a report. A property that cannot be read raises InputError on first use."""
 
     path: Path
     records: tuple[RunRecord, ...]
     paper: str | None = None
-    given: Path | None = None  # the validation data, where they are not where the runs say
+    data_override: Path | None = None  # replaces the path of the validation data in config.toml
 
     @property
     def name(self) -> str:
-        """The folder's name, with the one above it where it says nothing."""
-        whole = self.path.resolve()
-        return shortened(str(Path(*whole.parts[-2:])) if whole.name in ("run", "runs") else whole.name)
+        """The name of the folder, with its parent if the name is generic."""
+        path = self.path.resolve()
+        return shortened(str(Path(*path.parts[-2:])) if path.name in ("run", "runs") else path.name)
 
     @cached_property
-    def best(self) -> RunRecord:
-        """The run that is best on validation data; of equals the first."""
+    def best_run(self) -> RunRecord:
+        """The run with the best validation accuracy; the first one of ties."""
         return max(self.records, key=lambda record: record.accuracy)
 
     @cached_property
-    def answered(self) -> list[RunRecord]:
-        """The runs that have predicted their validation data."""
+    def scored_runs(self) -> list[RunRecord]:
+        """The runs that have predictions on their validation data."""
         return [record for record in self.records if "valid" in record.scores]
 
     @cached_property
-    def data(self) -> Path:
-        """The validation data."""
-        if self.given is not None:
-            return self.given
-        named = self.best.settings.data.valid
-        if not named:
+    def data_path(self) -> Path:
+        """The path of the validation data."""
+        if self.data_override is not None:
+            return self.data_override
+        configured = self.best_run.settings.data.valid
+        if not configured:
             raise InputError("the settings name no validation data (data.valid)")
-        if not Path(named).exists():
+        if not Path(configured).exists():
             raise InputError(
-                f"the validation data are not where config.toml says: {shortened(named)}; name them with --data"
+                f"the validation data are not where config.toml says: {shortened(configured)}; name them with --data"
             )
-        return Path(named)
+        return Path(configured)
 
     @cached_property
     def questions(self) -> list[Example]:
         """The validation questions."""
-        settings = self.best.settings.data
-        format = settings.format or None
-        return list(question_filter.read_questions(self.data, split="valid", format=format, skip_bad=settings.skip_bad))
+        settings = self.best_run.settings.data
+        questions = question_filter.read_questions(
+            self.data_path, split="valid", format=settings.format or None, skip_bad=settings.skip_bad
+        )
+        return list(questions)
 
     @cached_property
-    def rows(self) -> list[Row]:
-        """The paper's result table."""
-        return result_table.rows([record.folder for record in self.answered], self.paper)
+    def result_rows(self) -> list[Row]:
+        """The rows of the paper's result table."""
+        return result_table.rows([record.folder for record in self.scored_runs], self.paper)
