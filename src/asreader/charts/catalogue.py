@@ -1,6 +1,6 @@
-"""Systems -> Figures: the numbers of the paper's section 6 and appendix B and more, with words to read them by.
+"""Systems -> Figures: the tables, plots and captions of all figures, among them section 6 and appendix B of the paper.
 
-Computing only: `plots` draws them.
+This module only computes; `drawing` draws.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from asreader.system.progress import say
 
 
 class PlotShape(StrEnum):
-    """How numbers become marks."""
+    """The kinds of plots."""
 
-    CURVE = "curve"  # a line through markers, its interval as a band
-    POINTS = "points"  # a marker with its interval over each name
-    BARS = "bars"  # a bar over each name
-    HISTOGRAM = "histogram"  # the outline of a distribution
-    MATRIX = "matrix"  # a square for each pair
+    CURVE = "curve"  # line with markers, interval as a band
+    POINTS = "points"  # marker with an error bar for each group
+    BARS = "bars"  # bar for each group
+    HISTOGRAM = "histogram"  # outline of a distribution
+    MATRIX = "matrix"  # shaded square for each pair
 
 
 @dataclass(frozen=True, slots=True)
 class PlotAxis:
-    """A column of the table and what is written beside the axis; shares of 1 are shown in per cent."""
+    """A column of the table and the label of its axis; `percent` columns are fractions, shown in per cent."""
 
     column: str
     label: str
@@ -41,24 +41,24 @@ class PlotAxis:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One pair of axes. `until` ends the bins of a histogram, `shade` is what a matrix shows."""
+    """One pair of axes. `end_column` has the ends of histogram bins, `value` the cells of a matrix."""
 
     shape: PlotShape
     x: PlotAxis
     y: PlotAxis
     title: str = ""
     interval: tuple[str, str] | None = None
-    until: str = ""
-    shade: PlotAxis | None = None
+    end_column: str = ""
+    value: PlotAxis | None = None
     diagonal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is drawn, and how to read it. Without plots it is a table alone.
+    """A table, its plots and a caption; a figure without plots is only a table.
 
-    The first column of the table names the lines of the drawing; `order` has all such names, so that a system looks
-    the same in every figure.
+    The first column of the table names the series. `order` lists all series, so that each has the same style in every
+    figure.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class MissingFigure:
-    """A figure that the systems or their data cannot give, and why."""
+    """A figure that the systems and their data do not allow, and the reason."""
 
     name: str
     reason: str
@@ -80,74 +80,76 @@ class MissingFigure:
         return f"{self.name}: left out, because {self.reason}"
 
 
-def build_figures(systems: Sequence[System], left_out: Callable[[str], None] = say) -> list[Figure]:
-    """Every figure that these systems and their data can give; `left_out` hears, in a line each, what they cannot."""
+def build_figures(systems: Sequence[System], report_missing: Callable[[str], None] = say) -> list[Figure]:
+    """All figures that the systems and their data allow; `report_missing` gets one line for each other figure."""
     if not systems:
         raise ValueError("there is no system to draw")
-    found = []
-    for name, maker in FIGURE_BUILDERS.items():
-        made = maker(name, systems)
-        if isinstance(made, Figure):
-            order = data_sets(systems) if made.table.header[0] == "data" else _names(systems)
-            found.append(replace(made, order=tuple(order)))
+    figures = []
+    for name, build in FIGURE_BUILDERS.items():
+        figure = build(name, systems)
+        if isinstance(figure, Figure):
+            order = data_sets(systems) if figure.table.header[0] == "data" else _list_names(systems)
+            figures.append(replace(figure, order=tuple(order)))
         else:
-            left_out(str(made))
-    return found
+            report_missing(str(figure))
+    return figures
 
 
-_SHARES = ("low", "high")
-_SAME = "every question has the same number of candidates"
+_INTERVAL = ("low", "high")
+_SAME_COUNT = "every question has the same number of candidates"
 _ACCURACY = PlotAxis("accuracy", "accuracy (%)", percent=True)
-_BANDS = (
+_INTERVAL_NOTE = (
     "Bands and bars are 95% intervals: Wilson's for the choice of questions; where a system is several runs, the mean "
     "over the runs is drawn and their spread widens the interval."
 )
 
 
-def _accuracy_by_length(name: str, systems: Sequence[System]) -> Figure:
+def _build_accuracy_by_length(name: str, systems: Sequence[System]) -> Figure:
     return Figure(
         name,
         "Accuracy against the length of the document",
         f"The questions of each data set were put into {BUCKETS} buckets of equal size by the length of the document; "
-        f"a marker stands at the mean length and the accuracy of a bucket. {_BANDS} "
+        f"a marker stands at the mean length and the accuracy of a bucket. {_INTERVAL_NOTE} "
         "A falling line: long documents are harder.",
         accuracy_by.by_length(systems),
-        (Plot(PlotShape.CURVE, PlotAxis("words", "document length (words)"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.CURVE, PlotAxis("words", "document length (words)"), _ACCURACY, interval=_INTERVAL),),
     )
 
 
-def _lengths(name: str, systems: Sequence[System]) -> Figure:
+def _build_lengths(name: str, systems: Sequence[System]) -> Figure:
     title, label = "Lengths of the documents", "document length (words)"
-    return _distribution(name, data_sets(systems), lambda asked: asked.lengths, title, label)
+    return _build_distribution(name, data_sets(systems), lambda questions: questions.lengths, title, label)
 
 
-def _accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
-    drawn = [system for system in systems if _varied(system.questions.candidates)]
+def _build_accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+    drawn = [system for system in systems if _is_varied(system.questions.candidates)]
     if not drawn:
-        return MissingFigure(name, _constant(systems))
-    absent = _absent(_names(systems), _names(drawn), _SAME)
+        return MissingFigure(name, _explain_same_count(systems))
+    omitted = _format_omitted(_list_names(systems), _list_names(drawn), _SAME_COUNT)
     return Figure(
         name,
         "Accuracy against the number of candidates",
         f"The questions were put into about {BUCKETS} buckets of like size by their number of candidates, equal "
-        f"numbers together; a marker stands at the mean number and the accuracy of a bucket. {_BANDS} "
-        f"Guessing would get one in that many right.{absent}",
+        f"numbers together; a marker stands at the mean number and the accuracy of a bucket. {_INTERVAL_NOTE} "
+        f"Guessing would get one in that many right.{omitted}",
         accuracy_by.by_candidates(drawn),
-        (Plot(PlotShape.CURVE, PlotAxis("candidates", "candidates (number)"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.CURVE, PlotAxis("candidates", "candidates (number)"), _ACCURACY, interval=_INTERVAL),),
     )
 
 
-def _candidates(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
-    sets = data_sets(systems)
-    drawn = {data: asked for data, asked in sets.items() if _varied(asked.candidates)}
+def _build_candidate_counts(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+    data = data_sets(systems)
+    drawn = {name: questions for name, questions in data.items() if _is_varied(questions.candidates)}
     if not drawn:
-        return MissingFigure(name, _constant(systems))
-    made = _distribution(name, drawn, lambda asked: asked.candidates, "Numbers of candidates", "candidates (number)")
-    return replace(made, caption=made.caption + _absent(list(sets), list(drawn), _SAME))
+        return MissingFigure(name, _explain_same_count(systems))
+    figure = _build_distribution(
+        name, drawn, lambda questions: questions.candidates, "Numbers of candidates", "candidates (number)"
+    )
+    return replace(figure, caption=figure.caption + _format_omitted(list(data), list(drawn), _SAME_COUNT))
 
 
-def _accuracy_by_rank(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
-    if not any(_ranked(system.questions) for system in systems):
+def _build_accuracy_by_answer_rank(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+    if not any(_has_ranked_answers(system.questions) for system in systems):
         return MissingFigure(name, "no answer is among its candidates")
     rank = PlotAxis("n", "n")
     up_to = PlotAxis("accuracy up to n", "accuracy (%)", percent=True)
@@ -156,23 +158,23 @@ def _accuracy_by_rank(name: str, systems: Sequence[System]) -> Figure | MissingF
         "Accuracy by how frequent the answer is in the document",
         f"Left: accuracy on questions whose answer is the n-th most frequent candidate of the document, n = 1 to "
         f"{RANKS}; right: whose answer is among the n most frequent. Candidates that are equally frequent share their "
-        f"places: such a question counts for each of them in part. {_BANDS} "
+        f"places: such a question counts for each of them in part. {_INTERVAL_NOTE} "
         "A falling line: the reader leans on what is mentioned often.",
         accuracy_by.by_rank(systems),
         (
-            Plot(PlotShape.POINTS, rank, _ACCURACY, "answer is the n-th most frequent candidate", _SHARES),
+            Plot(PlotShape.POINTS, rank, _ACCURACY, "answer is the n-th most frequent candidate", _INTERVAL),
             Plot(PlotShape.POINTS, rank, up_to, "answer is among the n most frequent", ("low up to n", "high up to n")),
         ),
     )
 
 
-def _ranks(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
-    if not any(_ranked(system.questions) for system in systems):
+def _build_answer_ranks(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+    if not any(_has_ranked_answers(system.questions) for system in systems):
         return MissingFigure(name, "no answer is among its candidates")
     table = accuracy_by.ranks(data_sets(systems))
     rest = "; ".join(
-        f"{abs(round(len(asked) - sum(_numbers(table.where('data', data), 'questions')))):,} in {plain(data)}"
-        for data, asked in data_sets(systems).items()
+        f"{abs(round(len(questions) - sum(_list_numbers(table.where('data', data), 'questions')))):,} in {plain(data)}"
+        for data, questions in data_sets(systems).items()
     )
     return Figure(
         name,
@@ -191,31 +193,31 @@ def _ranks(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     )
 
 
-def _calibration(name: str, systems: Sequence[System]) -> Figure:
+def _build_calibration(name: str, systems: Sequence[System]) -> Figure:
     table = reliability.calibration_table(systems)
     errors = {str(row["system"]): row["expected calibration error"] for row in table.records()}
-    told = "; ".join(f"{plain(system)} {100 * float(error or 0):.1f} points" for system, error in errors.items())
+    summary = "; ".join(f"{plain(system)} {100 * float(error or 0):.1f} points" for system, error in errors.items())
     return Figure(
         name,
         "Calibration: is the confidence deserved?",
         "The answers were put into ten bins of equal size by their confidence (the probability of the chosen "
         "candidate); a marker stands at the mean confidence and the accuracy of a bin. Bands are 95% Wilson intervals; "
         "several runs are pooled, each question counted once. On the diagonal confidence is deserved; below it the "
-        f"system is too sure. Expected calibration error, the mean distance from it: {told}.",
+        f"system is too sure. Expected calibration error, the mean distance from it: {summary}.",
         table,
         (
             Plot(
                 PlotShape.CURVE,
                 PlotAxis("confidence", "confidence (%)", True),
                 _ACCURACY,
-                interval=_SHARES,
+                interval=_INTERVAL,
                 diagonal=True,
             ),
         ),
     )
 
 
-def _coverage(name: str, systems: Sequence[System]) -> Figure:
+def _build_accuracy_by_coverage(name: str, systems: Sequence[System]) -> Figure:
     answered = PlotAxis("answered", "questions answered (%)", percent=True)
     least = PlotAxis("least confidence", "least confidence asked for (%)", percent=True)
     return Figure(
@@ -226,13 +228,13 @@ def _coverage(name: str, systems: Sequence[System]) -> Figure:
         "each question counted once. A line that rises to the left: the confidence tells right answers from wrong.",
         reliability.coverage_table(systems),
         (
-            Plot(PlotShape.CURVE, answered, _ACCURACY, "accuracy of what is answered", _SHARES),
+            Plot(PlotShape.CURVE, answered, _ACCURACY, "accuracy of what is answered", _INTERVAL),
             Plot(PlotShape.CURVE, least, answered, "how much is answered"),
         ),
     )
 
 
-def _accuracy_by_kind(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+def _build_accuracy_by_answer_type(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     table = accuracy_by.by_kind(systems)
     kinds = sorted(set(map(str, table.column("answer"))))
     if len(kinds) < 2:
@@ -241,24 +243,24 @@ def _accuracy_by_kind(name: str, systems: Sequence[System]) -> Figure | MissingF
         name,
         "Accuracy by type of answer",
         "Types are told by letters alone: an @entity, several words, a number, a first letter that is capital or "
-        f"lower case, or letters without case. {_BANDS}",
+        f"lower case, or letters without case. {_INTERVAL_NOTE}",
         table,
-        (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_INTERVAL),),
     )
 
 
-def _accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+def _build_accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if (system.questions.distances != NOWHERE).any()]
     if not drawn:
         return MissingFigure(name, "no answer stands in its document")
     nowhere = "; ".join(
-        f"{(asked.distances == NOWHERE).sum():,} in {plain(data)}" for data, asked in data_sets(systems).items()
+        f"{(questions.distances == NOWHERE).sum():,} in {plain(data)}" for data, questions in data_sets(systems).items()
     )
     return Figure(
         name,
         "Accuracy against the distance of the answer from the question",
         "The question follows the document: the distance is the number of words behind the last mention of the answer. "
-        f"The questions were put into about {BUCKETS} buckets of like size, equal distances together. {_BANDS} "
+        f"The questions were put into about {BUCKETS} buckets of like size, equal distances together. {_INTERVAL_NOTE} "
         f"Answers that are not in the document are not drawn: {nowhere}.",
         accuracy_by.by_distance(drawn),
         (
@@ -266,13 +268,13 @@ def _accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | Miss
                 PlotShape.CURVE,
                 PlotAxis("words", "words behind the answer's last mention"),
                 _ACCURACY,
-                interval=_SHARES,
+                interval=_INTERVAL,
             ),
         ),
     )
 
 
-def _accuracy_by_knowledge(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+def _build_accuracy_by_known_answer(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if system.vocabulary is not None]
     if not drawn:
         return MissingFigure(name, "no vocabulary is known; name a run (or a folder of runs with one vocabulary)")
@@ -283,13 +285,13 @@ def _accuracy_by_knowledge(name: str, systems: Sequence[System]) -> Figure | Mis
         name,
         "Accuracy on known and unknown answers",
         "An answer is known if each of its words has a vector of its own; all others borrow one for the occasion. "
-        f"{_BANDS}{_absent(_names(systems), _names(drawn), 'no vocabulary is known')}",
+        f"{_INTERVAL_NOTE}{_format_omitted(_list_names(systems), _list_names(drawn), 'no vocabulary is known')}",
         table,
-        (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_INTERVAL),),
     )
 
 
-def _runs_right(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+def _build_runs_right(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if len(system.runs) > 1]
     if not drawn:
         return MissingFigure(name, "it takes several runs; name a folder of runs")
@@ -303,22 +305,22 @@ def _runs_right(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     )
 
 
-def _runs_alike(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+def _build_runs_alike(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if len(system.runs) > 1]
     if not drawn:
         return MissingFigure(name, "it takes several runs; name a folder of runs")
-    shade = PlotAxis("same answer", "same answer (%)", percent=True)
+    value = PlotAxis("same answer", "same answer (%)", percent=True)
     return Figure(
         name,
         "How often two runs give the same answer",
         "The share of questions to which two runs give the same answer, right or wrong. The less alike runs of equal "
         "accuracy are, the more an ensemble of them gains.",
         agreement.pair_table(drawn),
-        (Plot(PlotShape.MATRIX, PlotAxis("run", ""), PlotAxis("other run", ""), shade=shade),),
+        (Plot(PlotShape.MATRIX, PlotAxis("run", ""), PlotAxis("other run", ""), value=value),),
     )
 
 
-def _mistakes(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+def _build_confident_mistakes(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     table = reliability.mistakes_table(systems)
     if not table.rows:
         return MissingFigure(name, "there is no mistake")
@@ -332,29 +334,29 @@ def _mistakes(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
 
 
 FIGURE_BUILDERS: Mapping[str, Callable[[str, Sequence[System]], Figure | MissingFigure]] = {
-    "accuracy-by-length": _accuracy_by_length,
-    "lengths": _lengths,
-    "accuracy-by-candidates": _accuracy_by_candidates,
-    "candidates": _candidates,
-    "accuracy-by-answer-rank": _accuracy_by_rank,
-    "answer-ranks": _ranks,
-    "calibration": _calibration,
-    "accuracy-by-coverage": _coverage,
-    "accuracy-by-answer-type": _accuracy_by_kind,
-    "accuracy-by-distance": _accuracy_by_distance,
-    "accuracy-by-known-answer": _accuracy_by_knowledge,
-    "runs-right": _runs_right,
-    "runs-alike": _runs_alike,
-    "confident-mistakes": _mistakes,
+    "accuracy-by-length": _build_accuracy_by_length,
+    "lengths": _build_lengths,
+    "accuracy-by-candidates": _build_accuracy_by_candidates,
+    "candidates": _build_candidate_counts,
+    "accuracy-by-answer-rank": _build_accuracy_by_answer_rank,
+    "answer-ranks": _build_answer_ranks,
+    "calibration": _build_calibration,
+    "accuracy-by-coverage": _build_accuracy_by_coverage,
+    "accuracy-by-answer-type": _build_accuracy_by_answer_type,
+    "accuracy-by-distance": _build_accuracy_by_distance,
+    "accuracy-by-known-answer": _build_accuracy_by_known_answer,
+    "runs-right": _build_runs_right,
+    "runs-alike": _build_runs_alike,
+    "confident-mistakes": _build_confident_mistakes,
 }
-"""What is made, by the name of its files and in the order of the page."""
+"""The builder of each figure by its file name, in the order of the index."""
 
 
-def _distribution(
+def _build_distribution(
     name: str, sets: Mapping[str, Questions], values: Callable[[Questions], Ints], title: str, label: str
 ) -> Figure:
-    table = accuracy_by.distribution({data: values(asked) for data, asked in sets.items()})
-    means = "; ".join(f"{values(asked).mean():,.1f} in {plain(data)}" for data, asked in sets.items())
+    table = accuracy_by.distribution({data: values(questions) for data, questions in sets.items()})
+    means = "; ".join(f"{values(questions).mean():,.1f} in {plain(data)}" for data, questions in sets.items())
     beyond = " The last bin holds everything beyond." if None in table.column("to") else ""
     return Figure(
         name,
@@ -366,33 +368,33 @@ def _distribution(
                 PlotShape.HISTOGRAM,
                 PlotAxis("from", label),
                 PlotAxis("share", "questions (%)", percent=True),
-                until="to",
+                end_column="to",
             ),
         ),
     )
 
 
-def _varied(values: Ints) -> bool:
+def _is_varied(values: Ints) -> bool:
     return len(np.unique(values)) > 1
 
 
-def _ranked(asked: Questions) -> bool:
-    return bool((asked.more_frequent != NOWHERE).any())
+def _has_ranked_answers(questions: Questions) -> bool:
+    return bool((questions.more_frequent != NOWHERE).any())
 
 
-def _constant(systems: Sequence[System]) -> str:
+def _explain_same_count(systems: Sequence[System]) -> str:
     numbers = sorted({int(number) for system in systems for number in system.questions.candidates})
-    return f"{_SAME} ({', '.join(map(str, numbers))})"
+    return f"{_SAME_COUNT} ({', '.join(map(str, numbers))})"
 
 
-def _absent(every: Sequence[str], drawn: Sequence[str], why: str) -> str:
-    names = [plain(name) for name in every if name not in drawn]
-    return f" Not drawn, because {why}: {', '.join(names)}." if names else ""
+def _format_omitted(names: Sequence[str], drawn: Sequence[str], reason: str) -> str:
+    omitted = [plain(name) for name in names if name not in drawn]
+    return f" Not drawn, because {reason}: {', '.join(omitted)}." if omitted else ""
 
 
-def _names(systems: Sequence[System]) -> list[str]:
+def _list_names(systems: Sequence[System]) -> list[str]:
     return [system.name for system in systems]
 
 
-def _numbers(table: Table, column: str) -> list[float]:
+def _list_numbers(table: Table, column: str) -> list[float]:
     return [float(cell) for cell in table.column(column) if cell is not None]
