@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asreader.charts.catalogue import FIGURE_BUILDERS, Figure, build_figures
+from asreader.charts.catalogue import FIGURE_BUILDERS, build_figures
+from asreader.charts.figure_spec import Figure
 from asreader.data.example import Example
 from asreader.data.vocabulary import Vocabulary
 from asreader.evaluation import ensembles, predictions

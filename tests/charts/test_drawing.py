@@ -1,6 +1,6 @@
 """Pictures: beside stored ones, the same bytes every time, and whole whatever the names are.
 
-    python tests/charts/test_draw.py
+    python tests/charts/test_drawing.py
 
 draws the stored pictures anew; look at each before you keep it.
 """
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from asreader.charts import drawing
-from asreader.charts.catalogue import FIGURE_BUILDERS, Figure, PlotShape, build_figures
+from asreader.charts.catalogue import FIGURE_BUILDERS, build_figures
+from asreader.charts.figure_spec import Figure, PlotShape
 from asreader.data.example import Example
 from asreader.data.vocabulary import Vocabulary
 from asreader.evaluation import ensembles, predictions
@@ -141,7 +142,7 @@ def test_another_smoothing_is_the_same_picture(name: str, monkeypatch: pytest.Mo
 def test_one_other_number_is_another_picture(name: str) -> None:
     figure = FIGURES[name]
     plot = figure.plots[0]
-    column = figure.table.header.index((plot.shade or plot.y).column)
+    column = figure.table.header.index((plot.value or plot.y).column)
     numbers = [(float(row[column]), place) for place, row in enumerate(figure.table.rows) if row[column] is not None]
     _, place = sorted(numbers)[len(numbers) // 2]
     changed = Table(

@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from asreader.charts import drawing, export
-from asreader.charts.catalogue import FIGURE_BUILDERS, Figure, build_figures
+from asreader.charts.catalogue import FIGURE_BUILDERS, build_figures
+from asreader.charts.figure_spec import Figure
 from asreader.data.example import Example
 from asreader.data.formats import jsonl
 from asreader.errors import InputError
@@ -114,7 +115,7 @@ def test_the_command_writes_every_figure(folder: Path) -> None:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that are about files: drawing takes most of the time."""
-    monkeypatch.setattr(export, "picture", lambda figure: drawing.Picture(figure.title, figure.name.encode()))
+    monkeypatch.setattr(export, "render_picture", lambda figure: drawing.Picture(figure.title, figure.name.encode()))
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -140,7 +141,7 @@ def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: py
             raise RuntimeError("no ink")
         return drawing.Picture("new", b"new")
 
-    monkeypatch.setattr(export, "picture", broken)
+    monkeypatch.setattr(export, "render_picture", broken)
     with pytest.raises(RuntimeError, match="no ink"):
         export.analyse_systems([Source(folder / "runs", data)], out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before

@@ -6,11 +6,11 @@ This module only computes; `drawing` draws.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 import numpy as np
 
+from asreader.charts.figure_spec import Figure, MissingFigure, Plot, PlotAxis, PlotShape
 from asreader.data.statistics import RANKS
 from asreader.evaluation.breakdowns import accuracy_by, agreement, reliability
 from asreader.evaluation.breakdowns.accuracy_by import data_sets
@@ -18,66 +18,6 @@ from asreader.evaluation.breakdowns.breakdown_table import Table, plain
 from asreader.evaluation.breakdowns.slices import BUCKETS, NOWHERE, Ints, Questions
 from asreader.evaluation.breakdowns.systems import System
 from asreader.system.progress import say
-
-
-class PlotShape(StrEnum):
-    """The kinds of plots."""
-
-    CURVE = "curve"  # line with markers, interval as a band
-    POINTS = "points"  # marker with an error bar for each group
-    BARS = "bars"  # bar for each group
-    HISTOGRAM = "histogram"  # outline of a distribution
-    MATRIX = "matrix"  # shaded square for each pair
-
-
-@dataclass(frozen=True, slots=True)
-class PlotAxis:
-    """A column of the table and the label of its axis; `percent` columns are fractions, shown in per cent."""
-
-    column: str
-    label: str
-    percent: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """One pair of axes. `end_column` has the ends of histogram bins, `value` the cells of a matrix."""
-
-    shape: PlotShape
-    x: PlotAxis
-    y: PlotAxis
-    title: str = ""
-    interval: tuple[str, str] | None = None
-    end_column: str = ""
-    value: PlotAxis | None = None
-    diagonal: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A table, its plots and a caption; a figure without plots is only a table.
-
-    The first column of the table names the series. `order` lists all series, so that each has the same style in every
-    figure.
-    """
-
-    name: str
-    title: str
-    caption: str
-    table: Table
-    plots: tuple[Plot, ...] = ()
-    order: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MissingFigure:
-    """A figure that the systems and their data do not allow, and the reason."""
-
-    name: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: left out, because {self.reason}"
 
 
 def build_figures(systems: Sequence[System], report_missing: Callable[[str], None] = say) -> list[Figure]:
@@ -100,7 +40,7 @@ _SAME_COUNT = "every question has the same number of candidates"
 _ACCURACY = PlotAxis("accuracy", "accuracy (%)", percent=True)
 _INTERVAL_NOTE = (
     "Bands and bars are 95% intervals: Wilson's for the choice of questions; where a system is several runs, the mean "
-    "over the runs is drawn and their spread widens the interval."
+    "over the runs is drawn and the variance between runs widens the interval."
 )
 
 
@@ -108,8 +48,8 @@ def _build_accuracy_by_length(name: str, systems: Sequence[System]) -> Figure:
     return Figure(
         name,
         "Accuracy against the length of the document",
-        f"The questions of each data set were put into {BUCKETS} buckets of equal size by the length of the document; "
-        f"a marker stands at the mean length and the accuracy of a bucket. {_INTERVAL_NOTE} "
+        f"The questions of each data set are split into {BUCKETS} buckets of equal size by the length of the document; "
+        f"a marker is at the mean length and the accuracy of a bucket. {_INTERVAL_NOTE} "
         "A falling line: long documents are harder.",
         accuracy_by.by_length(systems),
         (Plot(PlotShape.CURVE, PlotAxis("words", "document length (words)"), _ACCURACY, interval=_INTERVAL),),
@@ -129,9 +69,9 @@ def _build_accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figur
     return Figure(
         name,
         "Accuracy against the number of candidates",
-        f"The questions were put into about {BUCKETS} buckets of like size by their number of candidates, equal "
-        f"numbers together; a marker stands at the mean number and the accuracy of a bucket. {_INTERVAL_NOTE} "
-        f"Guessing would get one in that many right.{omitted}",
+        f"The questions are split into about {BUCKETS} buckets of similar size by their number of candidates, equal "
+        f"numbers together; a marker is at the mean number and the accuracy of a bucket. {_INTERVAL_NOTE} "
+        f"Guessing answers one in that many correctly.{omitted}",
         accuracy_by.by_candidates(drawn),
         (Plot(PlotShape.CURVE, PlotAxis("candidates", "candidates (number)"), _ACCURACY, interval=_INTERVAL),),
     )
@@ -158,8 +98,8 @@ def _build_accuracy_by_answer_rank(name: str, systems: Sequence[System]) -> Figu
         "Accuracy by how frequent the answer is in the document",
         f"Left: accuracy on questions whose answer is the n-th most frequent candidate of the document, n = 1 to "
         f"{RANKS}; right: whose answer is among the n most frequent. Candidates that are equally frequent share their "
-        f"places: such a question counts for each of them in part. {_INTERVAL_NOTE} "
-        "A falling line: the reader leans on what is mentioned often.",
+        f"places: such a question counts partly for each of them. {_INTERVAL_NOTE} "
+        "A falling line: the reader favours frequent candidates.",
         accuracy_by.by_rank(systems),
         (
             Plot(PlotShape.POINTS, rank, _ACCURACY, "answer is the n-th most frequent candidate", _INTERVAL),
@@ -180,7 +120,7 @@ def _build_answer_ranks(name: str, systems: Sequence[System]) -> Figure | Missin
         name,
         "How frequent the answer is in the document",
         "The number of questions whose answer is the n-th most frequent candidate of the document. Candidates that are "
-        "equally frequent share their places, so that a question may count for several of them in part. "
+        "equally frequent share their places, so that a question may count partly for several of them. "
         f"Answers beyond the first {RANKS} places or not among the candidates: {rest}.",
         table,
         (
@@ -199,11 +139,11 @@ def _build_calibration(name: str, systems: Sequence[System]) -> Figure:
     summary = "; ".join(f"{plain(system)} {100 * float(error or 0):.1f} points" for system, error in errors.items())
     return Figure(
         name,
-        "Calibration: is the confidence deserved?",
-        "The answers were put into ten bins of equal size by their confidence (the probability of the chosen "
-        "candidate); a marker stands at the mean confidence and the accuracy of a bin. Bands are 95% Wilson intervals; "
-        "several runs are pooled, each question counted once. On the diagonal confidence is deserved; below it the "
-        f"system is too sure. Expected calibration error, the mean distance from it: {summary}.",
+        "Calibration: does the confidence match the accuracy?",
+        "The answers are split into ten bins of equal size by their confidence (the probability of the chosen "
+        "candidate); a marker is at the mean confidence and the accuracy of a bin. Bands are 95% Wilson intervals; "
+        "several runs are pooled, each question counted once. On the diagonal confidence equals accuracy; below "
+        f"it the system is overconfident. Expected calibration error, the mean distance from it: {summary}.",
         table,
         (
             Plot(
@@ -222,10 +162,10 @@ def _build_accuracy_by_coverage(name: str, systems: Sequence[System]) -> Figure:
     least = PlotAxis("least confidence", "least confidence asked for (%)", percent=True)
     return Figure(
         name,
-        "Answering only when sure",
-        "Left: accuracy on the questions that are answered, when only the surest part of all is. Right: how many are "
-        "answered when a certain confidence is asked for. Bands are 95% Wilson intervals; several runs are pooled, "
-        "each question counted once. A line that rises to the left: the confidence tells right answers from wrong.",
+        "Accuracy when only confident answers are given",
+        "Left: accuracy on the most confident fraction of the answers. Right: the fraction of questions that is "
+        "answered if a minimum confidence is required. Bands are 95% Wilson intervals; several runs are pooled, "
+        "each question counted once. A line that rises to the left: confidence separates right from wrong.",
         reliability.coverage_table(systems),
         (
             Plot(PlotShape.CURVE, answered, _ACCURACY, "accuracy of what is answered", _INTERVAL),
@@ -242,7 +182,7 @@ def _build_accuracy_by_answer_type(name: str, systems: Sequence[System]) -> Figu
     return Figure(
         name,
         "Accuracy by type of answer",
-        "Types are told by letters alone: an @entity, several words, a number, a first letter that is capital or "
+        "The type is determined by the characters: an @entity, several words, a number, a first letter that is capital or "
         f"lower case, or letters without case. {_INTERVAL_NOTE}",
         table,
         (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_INTERVAL),),
@@ -252,16 +192,16 @@ def _build_accuracy_by_answer_type(name: str, systems: Sequence[System]) -> Figu
 def _build_accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if (system.questions.distances != NOWHERE).any()]
     if not drawn:
-        return MissingFigure(name, "no answer stands in its document")
-    nowhere = "; ".join(
+        return MissingFigure(name, "no answer is in its document")
+    missing = "; ".join(
         f"{(questions.distances == NOWHERE).sum():,} in {plain(data)}" for data, questions in data_sets(systems).items()
     )
     return Figure(
         name,
         "Accuracy against the distance of the answer from the question",
-        "The question follows the document: the distance is the number of words behind the last mention of the answer. "
-        f"The questions were put into about {BUCKETS} buckets of like size, equal distances together. {_INTERVAL_NOTE} "
-        f"Answers that are not in the document are not drawn: {nowhere}.",
+        "The question follows the document: the distance is the number of words after the last mention of the answer. "
+        f"The questions are split into about {BUCKETS} buckets of similar size, equal distances together. {_INTERVAL_NOTE} "
+        f"Answers that are not in the document are not drawn: {missing}.",
         accuracy_by.by_distance(drawn),
         (
             Plot(
@@ -284,7 +224,7 @@ def _build_accuracy_by_known_answer(name: str, systems: Sequence[System]) -> Fig
     return Figure(
         name,
         "Accuracy on known and unknown answers",
-        "An answer is known if each of its words has a vector of its own; all others borrow one for the occasion. "
+        "An answer is known if all of its words are in the vocabulary. "
         f"{_INTERVAL_NOTE}{_format_omitted(_list_names(systems), _list_names(drawn), 'no vocabulary is known')}",
         table,
         (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_INTERVAL),),
@@ -294,12 +234,12 @@ def _build_accuracy_by_known_answer(name: str, systems: Sequence[System]) -> Fig
 def _build_runs_right(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if len(system.runs) > 1]
     if not drawn:
-        return MissingFigure(name, "it takes several runs; name a folder of runs")
+        return MissingFigure(name, "it needs several runs; name a folder of runs")
     return Figure(
         name,
         "How many runs are right",
-        "The number of questions that 0, 1, 2... all runs of a system answer rightly. The first bar is out of reach of "
-        "any vote among them; what lies between the first and the last is what an ensemble can win.",
+        "The number of questions that 0, 1, 2... all runs of a system answer correctly. No vote among the runs can "
+        "answer the first bar; an ensemble can gain on the questions between the first and the last bar.",
         agreement.right_table(drawn),
         (Plot(PlotShape.BARS, PlotAxis("runs right", "runs that are right"), PlotAxis("questions", "questions")),),
     )
@@ -308,13 +248,13 @@ def _build_runs_right(name: str, systems: Sequence[System]) -> Figure | MissingF
 def _build_runs_alike(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if len(system.runs) > 1]
     if not drawn:
-        return MissingFigure(name, "it takes several runs; name a folder of runs")
+        return MissingFigure(name, "it needs several runs; name a folder of runs")
     value = PlotAxis("same answer", "same answer (%)", percent=True)
     return Figure(
         name,
         "How often two runs give the same answer",
-        "The share of questions to which two runs give the same answer, right or wrong. The less alike runs of equal "
-        "accuracy are, the more an ensemble of them gains.",
+        "The fraction of questions to which two runs give the same answer, right or wrong. Runs of equal accuracy that "
+        "agree less gain more as an ensemble.",
         agreement.pair_table(drawn),
         (Plot(PlotShape.MATRIX, PlotAxis("run", ""), PlotAxis("other run", ""), value=value),),
     )
@@ -326,9 +266,8 @@ def _build_confident_mistakes(name: str, systems: Sequence[System]) -> Figure | 
         return MissingFigure(name, "there is no mistake")
     return Figure(
         name,
-        "Mistakes the systems were surest of",
-        f"Of each system up to {reliability.MISTAKES} wrong answers, the most confident first; several runs speak as "
-        "their average.",
+        "Most confident mistakes",
+        f"Up to {reliability.MISTAKES} wrong answers of each system, the most confident first; several runs are averaged.",
         table,
     )
 
@@ -357,11 +296,11 @@ def _build_distribution(
 ) -> Figure:
     table = accuracy_by.distribution({data: values(questions) for data, questions in sets.items()})
     means = "; ".join(f"{values(questions).mean():,.1f} in {plain(data)}" for data, questions in sets.items())
-    beyond = " The last bin holds everything beyond." if None in table.column("to") else ""
+    beyond = " The last bin is open." if None in table.column("to") else ""
     return Figure(
         name,
         title,
-        f"The share of questions in bins of equal width.{beyond} Mean: {means}.",
+        f"The fraction of questions in bins of equal width.{beyond} Mean: {means}.",
         table,
         (
             Plot(

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
-from asreader.charts.catalogue import Figure, PlotShape
+from asreader.charts.figure_spec import Figure, PlotShape
 from asreader.charts.marks import (
     FONT,
     INK,

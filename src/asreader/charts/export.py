@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asreader import executors
-from asreader.charts.catalogue import FIGURE_BUILDERS, Figure, build_figures
+from asreader.charts.catalogue import FIGURE_BUILDERS, build_figures
 from asreader.charts.drawing import MAX_OVERLAID, Picture, render_picture
+from asreader.charts.figure_spec import Figure
 from asreader.evaluation.breakdowns import systems
 from asreader.evaluation.breakdowns.breakdown_table import escaped
 from asreader.evaluation.breakdowns.systems import Source

@@ -16,7 +16,7 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from asreader.charts.catalogue import Plot, PlotAxis, PlotShape
+from asreader.charts.figure_spec import Plot, PlotAxis, PlotShape
 from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, plain
 
 FONT = "DejaVu Sans"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from asreader.charts.catalogue import Figure, build_figures
+from asreader.charts.catalogue import build_figures
+from asreader.charts.figure_spec import Figure
 from asreader.evaluation.breakdowns import systems
 from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, plain
 from asreader.pages.page import build_details, build_table
