@@ -1,4 +1,4 @@
-"""The folder that `asreader analyse` writes: whole files, nothing stale, and any text comes out as text."""
+"""The folder that `asreader analyse` writes: complete files, no stale files, escaped text."""
 
 from __future__ import annotations
 
@@ -42,65 +42,69 @@ HOSTILE = (
 )
 
 
-def said(examples: list[Example], seed: int) -> list[Prediction]:
+def make_predictions(examples: list[Example], seed: int) -> list[Prediction]:
     random = Random(seed)
-    found = []
+    predicted = []
     for example in examples:
         weights = [2 * random.random() + (word == example.answer) for word in example.candidates]
-        shares = [weight / sum(weights) for weight in weights]
-        found.append(Prediction(example.id, example.answer, example.candidates, shares))  # type: ignore[arg-type]
-    return found
+        probabilities = [weight / sum(weights) for weight in weights]
+        predicted.append(Prediction(example.id, example.answer, example.candidates, probabilities))  # type: ignore[arg-type]
+    return predicted
 
 
-def aligned(runs: Sequence[Sequence[Prediction]]) -> Aligned:
-    """As if read from files."""
+def align(runs: Sequence[Sequence[Prediction]]) -> Aligned:
+    """Write predictions to files and read them aligned."""
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{number}.jsonl" for number in range(len(runs))]
-        for path, said in zip(paths, runs, strict=True):
-            predictions.write(path, said)
+        for path, predicted in zip(paths, runs, strict=True):
+            predictions.write(path, predicted)
         return ensembles.aligned(paths)
 
 
-def asked(names: tuple[str, ...], count: int = 40) -> list[Example]:
+def make_examples(names: tuple[str, ...], count: int = 40) -> list[Example]:
     random = Random(1)
-    found = []
+    examples = []
     for number in range(count):
         candidates = tuple(random.sample(names, 3 + number % 3))
         words = tuple(random.choice(candidates) for _ in range(random.randint(5, 30)))
-        found.append(Example(f"{candidates[0]} {number}", (words,), ("XXXXX",), candidates, random.choice(candidates)))
-    return found
+        examples.append(
+            Example(f"{candidates[0]} {number}", (words,), ("XXXXX",), candidates, random.choice(candidates))
+        )
+    return examples
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """questions.jsonl, and predictions on them in runs/seed-1, runs/seed-2 and alone.jsonl."""
-    examples = asked(("Ada", "Bo", "lamp", "1907", "oil"))
+    examples = make_examples(("Ada", "Bo", "lamp", "1907", "oil"))
     (tmp_path / "questions.jsonl").write_text("".join(map(jsonl.line, examples)))
     for seed in (1, 2):
-        predictions.write(tmp_path / "runs" / f"seed-{seed}" / "predictions" / "valid.jsonl", said(examples, seed))
-    predictions.write(tmp_path / "alone.jsonl", said(examples, 3))
+        predictions.write(
+            tmp_path / "runs" / f"seed-{seed}" / "predictions" / "valid.jsonl", make_predictions(examples, seed)
+        )
+    predictions.write(tmp_path / "alone.jsonl", make_predictions(examples, 3))
     return tmp_path
 
 
-def asreader(*arguments: object) -> subprocess.CompletedProcess[str]:
+def run_command(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "asreader", *map(str, arguments)], capture_output=True, text=True)
 
 
-def test_the_command_writes_every_figure(folder: Path) -> None:
+def test_command_writes_every_figure(folder: Path) -> None:
     data, out = folder / "questions.jsonl", folder / "out"
-    done = asreader(
+    done = run_command(
         "analyse", folder / "runs", data, "--out", out, "--also", f"alone={folder / 'alone.jsonl'}", "--json"
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["folder"] == str(out)
-    names = [figure["name"] for figure in told["figures"]]
+    output = json.loads(done.stdout)
+    assert output["folder"] == str(out)
+    names = [figure["name"] for figure in output["figures"]]
     assert names == [name for name in FIGURE_BUILDERS if name != "accuracy-by-known-answer"]
-    assert len(told["left_out"]) == 1
-    files = {path for figure in told["figures"] for path in figure["files"]}
+    assert len(output["left_out"]) == 1
+    files = {path for figure in output["figures"] for path in figure["files"]}
     assert files | {str(out / "index.md")} == {str(path) for path in out.iterdir()}
     index = (out / "index.md").read_text()
-    for figure in told["figures"]:
+    for figure in output["figures"]:
         assert f"## {figure['title']}" in index
         rows = list(csv.reader((out / f"{figure['name']}.csv").read_text().splitlines()))
         assert rows[0] == figure["header"]
@@ -113,64 +117,64 @@ def test_the_command_writes_every_figure(folder: Path) -> None:
 
 
 @pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that are about files: drawing takes most of the time."""
+def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace drawing, which takes most of the time."""
     monkeypatch.setattr(export, "render_picture", lambda figure: drawing.Picture(figure.title, figure.name.encode()))
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_a_second_analysis_leaves_nothing_of_the_first(folder: Path) -> None:
+@pytest.mark.usefixtures("without_drawing")
+def test_second_analysis_deletes_stale_files(folder: Path) -> None:
     data, out = folder / "questions.jsonl", folder / "out"
     export.analyse_systems([Source(folder / "runs", data)], out)
     assert (out / "runs-alike.png").exists()
     (out / "notes.txt").write_text("my own")
-    made = export.analyse_systems([Source(folder / "alone.jsonl", data)], out)
-    expected = {path.name for figure in made.figures for path in made.files(figure)} | {"index.md", "notes.txt"}
+    analysis = export.analyse_systems([Source(folder / "alone.jsonl", data)], out)
+    expected = {path.name for figure in analysis.figures for path in analysis.files(figure)} | {"index.md", "notes.txt"}
     assert {path.name for path in out.iterdir()} == expected
     assert not (out / "runs-alike.png").exists()
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_what_cannot_be_drawn_leaves_the_old_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("without_drawing")
+def test_failed_drawing_keeps_the_old_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, out = folder / "questions.jsonl", folder / "out"
     export.analyse_systems([Source(folder / "alone.jsonl", data)], out)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
 
-    def broken(figure: Figure) -> drawing.Picture:
+    def fail_to_draw(figure: Figure) -> drawing.Picture:
         if figure.name == "answer-ranks":
             raise RuntimeError("no ink")
         return drawing.Picture("new", b"new")
 
-    monkeypatch.setattr(export, "render_picture", broken)
+    monkeypatch.setattr(export, "render_picture", fail_to_draw)
     with pytest.raises(RuntimeError, match="no ink"):
         export.analyse_systems([Source(folder / "runs", data)], out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("without_drawing")
 @pytest.mark.parametrize(
-    ("pred", "data", "out", "told"),
+    ("pred", "data", "out", "message"),
     [
         ("missing.jsonl", "questions.jsonl", "out", "is not there"),
         ("alone.jsonl", "runs", "out", "runs"),
         ("alone.jsonl", "questions.jsonl", "alone.jsonl", "cannot be written"),
     ],
 )
-def test_a_mistake_is_named(folder: Path, pred: str, data: str, out: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_input_error_names_the_mistake(folder: Path, pred: str, data: str, out: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         export.analyse_systems([Source(folder / pred, folder / data)], folder / out)
 
 
-def test_a_mistake_is_one_line(folder: Path) -> None:
+def test_input_error_is_one_line(folder: Path) -> None:
     alone, data = folder / "alone.jsonl", folder / "questions.jsonl"
-    done = asreader("analyse", alone, data, "--out", folder / "out", "--also", alone)
+    done = run_command("analyse", alone, data, "--out", folder / "out", "--also", alone)
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1 and "same name" in done.stderr
     assert done.stdout == ""
     assert not (folder / "out").exists()
 
 
-def test_neither_help_nor_training_draws() -> None:
+def test_help_and_training_do_not_import_matplotlib() -> None:
     code = (
         "import sys, asreader.cli, asreader.training.loop, asreader.charts.catalogue;"
         "import asreader.evaluation.breakdowns.systems;"
@@ -179,24 +183,24 @@ def test_neither_help_nor_training_draws() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As words, ids, names of systems and of data."""
+def test_hostile_text_is_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In words, ids, and names of systems and data."""
     monkeypatch.setattr(drawing, "DPI", 50)
     words = tuple(word.replace("\n", "").replace("\t", "").replace(" ", "_") for word in HOSTILE)
-    examples = asked(words, 20)
+    examples = make_examples(words, 20)
     systems = [
         System(
             name,
             ("one", "two") if number < 2 else ("one",),
-            aligned([said(examples, seed) for seed in range(2 if number < 2 else 1)]),
+            align([make_predictions(examples, seed) for seed in range(2 if number < 2 else 1)]),
             slices.questions(HOSTILE[-1 - number], examples),
         )
         for number, name in enumerate(HOSTILE)
     ]
     left_out: list[str] = []
-    for some in (systems[:4], systems[4:]):
-        found = build_figures(some, left_out.append)
-        export.write_analysis(export.Analysis(tuple(found), tuple(left_out), tmp_path))
+    for subset in (systems[:4], systems[4:]):
+        figures = build_figures(subset, left_out.append)
+        export.write_analysis(export.Analysis(tuple(figures), tuple(left_out), tmp_path))
         for path in tmp_path.glob("*.svg"):
             text = path.read_text()
             xml.fromstring(text)
@@ -216,46 +220,51 @@ def test_hostile_text_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.Monk
     xml.fromstring(drawing.render_svg(whole))  # small multiples
 
 
-def test_a_dollar_sign_is_a_dollar_sign() -> None:
-    examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"))
-    asked_of = slices.questions("$d$", examples)
-    system = System("$\\alpha_1$ & <b>", ("one",), aligned([said(examples, 1)]), asked_of)
-    found = next(figure for figure in build_figures([system], str) if figure.name == "accuracy-by-length")
-    root = xml.fromstring(drawing.render_svg(found))
+def test_dollar_sign_is_not_math() -> None:
+    examples = make_examples(("Ada", "Bo", "Cy", "Di", "Ed"))
+    questions = slices.questions("$d$", examples)
+    system = System("$\\alpha_1$ & <b>", ("one",), align([make_predictions(examples, 1)]), questions)
+    figure = next(figure for figure in build_figures([system], str) if figure.name == "accuracy-by-length")
+    root = xml.fromstring(drawing.render_svg(figure))
     texts = ["".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "$\\alpha_1$ & <b>" in texts
 
 
-def test_the_document_names_every_figure() -> None:
+def test_documentation_names_every_figure() -> None:
     text = (Path(__file__).parents[2] / "docs" / "analysis.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     assert [name for row in rows for name in re.findall(r"`([\w-]+)`", row)] == list(FIGURE_BUILDERS)
 
 
 @pytest.mark.parametrize("count", [7, 9])
-def test_any_number_of_systems_is_drawn(count: int, tmp_path: Path) -> None:
-    examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 12)
-    asked_of = slices.questions("made", examples)
-    several = [System(f"s{number}", ("run",), aligned([said(examples, number)]), asked_of) for number in range(count)]
-    found = next(figure for figure in build_figures(several, str) if figure.name == "accuracy-by-length")
-    root = xml.fromstring(drawing.render_svg(found))
+def test_many_systems_are_drawn(count: int, tmp_path: Path) -> None:
+    examples = make_examples(("Ada", "Bo", "Cy", "Di", "Ed"), 12)
+    questions = slices.questions("made", examples)
+    several = [
+        System(f"s{number}", ("run",), align([make_predictions(examples, number)]), questions)
+        for number in range(count)
+    ]
+    figure = next(figure for figure in build_figures(several, str) if figure.name == "accuracy-by-length")
+    root = xml.fromstring(drawing.render_svg(figure))
     texts = ["".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")]
     assert [text for text in texts if text.startswith("s")] == [f"s{number}" for number in range(count)]
 
 
-def test_one_question_is_enough(tmp_path: Path) -> None:
-    examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 1)
+def test_one_question_can_be_analysed(tmp_path: Path) -> None:
+    examples = make_examples(("Ada", "Bo", "Cy", "Di", "Ed"), 1)
     (tmp_path / "one.jsonl").write_text("".join(map(jsonl.line, examples)))
-    predictions.write(tmp_path / "said.jsonl", said(examples, 1))
-    made = export.analyse_systems([Source(tmp_path / "said.jsonl", tmp_path / "one.jsonl")], tmp_path / "out")
-    assert {"accuracy-by-length", "calibration", "lengths"} <= {figure.name for figure in made.figures}
+    predictions.write(tmp_path / "predictions.jsonl", make_predictions(examples, 1))
+    analysis = export.analyse_systems(
+        [Source(tmp_path / "predictions.jsonl", tmp_path / "one.jsonl")], tmp_path / "out"
+    )
+    assert {"accuracy-by-length", "calibration", "lengths"} <= {figure.name for figure in analysis.figures}
 
 
-def test_data_without_answers_are_refused(tmp_path: Path) -> None:
-    examples = asked(("Ada", "Bo", "Cy", "Di", "Ed"), 3)
+def test_data_without_answers_are_an_error(tmp_path: Path) -> None:
+    examples = make_examples(("Ada", "Bo", "Cy", "Di", "Ed"), 3)
     bare = [Example(one.id, one.document, one.question, one.candidates) for one in examples]
     (tmp_path / "data.jsonl").write_text("".join(map(jsonl.line, bare)))
-    predictions.write(tmp_path / "said.jsonl", said(bare, 1))
+    predictions.write(tmp_path / "predictions.jsonl", make_predictions(bare, 1))
     with pytest.raises(InputError, match="no question has a known answer"):
-        export.analyse_systems([Source(tmp_path / "said.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")
+        export.analyse_systems([Source(tmp_path / "predictions.jsonl", tmp_path / "data.jsonl")], tmp_path / "out")
     assert not os.path.exists(tmp_path / "out")

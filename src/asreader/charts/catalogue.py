@@ -182,8 +182,8 @@ def _build_accuracy_by_answer_type(name: str, systems: Sequence[System]) -> Figu
     return Figure(
         name,
         "Accuracy by type of answer",
-        "The type is determined by the characters: an @entity, several words, a number, a first letter that is capital or "
-        f"lower case, or letters without case. {_INTERVAL_NOTE}",
+        "The type is determined by the characters: an @entity, several words, a number, a first letter that is capital "
+        f"or lower case, or letters without case. {_INTERVAL_NOTE}",
         table,
         (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_INTERVAL),),
     )
@@ -200,8 +200,8 @@ def _build_accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure 
         name,
         "Accuracy against the distance of the answer from the question",
         "The question follows the document: the distance is the number of words after the last mention of the answer. "
-        f"The questions are split into about {BUCKETS} buckets of similar size, equal distances together. {_INTERVAL_NOTE} "
-        f"Answers that are not in the document are not drawn: {missing}.",
+        f"The questions are split into about {BUCKETS} buckets of similar size, equal distances together. "
+        f"{_INTERVAL_NOTE} Answers that are not in the document are not drawn: {missing}.",
         accuracy_by.by_distance(drawn),
         (
             Plot(
@@ -267,7 +267,8 @@ def _build_confident_mistakes(name: str, systems: Sequence[System]) -> Figure | 
     return Figure(
         name,
         "Most confident mistakes",
-        f"Up to {reliability.MISTAKES} wrong answers of each system, the most confident first; several runs are averaged.",
+        f"Up to {reliability.MISTAKES} wrong answers of each system, the most confident first; several runs are "
+        "averaged.",
         table,
     )
 
