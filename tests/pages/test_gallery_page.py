@@ -215,20 +215,20 @@ def test_keys_move_between_questions(browser: Any, reader: Reader, tmp_path: Pat
     here = "document.activeElement.closest('.case')?.id"
     for key, entry in (("j", "q1"), ("j", "q2"), ("j", "q3"), ("k", "q2")):
         browser.press(key)
-        assert browser.value(here) == entry
+        assert browser.evaluate(here) == entry
     browser.press("/")
-    assert browser.value("document.activeElement.tagName") == "INPUT"
+    assert browser.evaluate("document.activeElement.tagName") == "INPUT"
     shown = "[...document.querySelectorAll('.case')].filter(one => !one.hidden).map(one => one.id).join()"
-    browser.value("const i = document.activeElement; i.value = 'alert'; i.dispatchEvent(new Event('input'))")
-    assert browser.value(shown) == "q7,q8,q9"
-    browser.value("i.value = ''; i.dispatchEvent(new Event('input'))")
-    browser.value(
+    browser.evaluate("const i = document.activeElement; i.value = 'alert'; i.dispatchEvent(new Event('input'))")
+    assert browser.evaluate(shown) == "q7,q8,q9"
+    browser.evaluate("i.value = ''; i.dispatchEvent(new Event('input'))")
+    browser.evaluate(
         "const s = document.querySelectorAll('select')[1]; s.value = 'doubt'; s.dispatchEvent(new Event('input'))"
     )
     sure = "[...document.querySelectorAll('.case')].map(one => Number(one.dataset.confidence))"
-    assert browser.value(sure) == sorted(browser.value(sure))
-    assert browser.value("document.documentElement.scrollWidth") == 400
-    assert not visit.complaints and [url for url in visit.requests if not url.startswith("file:")] == []
+    assert browser.evaluate(sure) == sorted(browser.evaluate(sure))
+    assert browser.evaluate("document.documentElement.scrollWidth") == 400
+    assert not visit.messages and [url for url in visit.requests if not url.startswith("file:")] == []
 
 
 def test_entity_names_are_read_from_the_data_and_kept_in_jsonl(tmp_path: Path) -> None:

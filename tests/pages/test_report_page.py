@@ -188,8 +188,8 @@ def test_hostile_text_is_escaped_everywhere(tmp_path: Path, parsed: Any, browser
     (tmp_path / "r.html").write_text(html, encoding="utf-8")
     for width in (1280, 400):
         visit = browser.open(tmp_path / "r.html", width=width)
-        assert browser.value("document.documentElement.scrollWidth") <= width
-        assert not visit.complaints
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        assert not visit.messages
         assert all(url.startswith(("file:", "data:")) for url in visit.requests)
 
 
@@ -212,14 +212,14 @@ def test_browser_reports_no_error_and_no_request(
     for name in ("one", "many"):
         for width, dark in ((1280, False), (400, False), (400, True)):
             visit = browser.open(folder / f"{name}.html", width=width, dark=dark)
-            assert not visit.complaints, visit.complaints
+            assert not visit.messages, visit.messages
             assert [url for url in visit.requests if not url.startswith(("data:", "file:"))] == []
-            assert browser.value("document.documentElement.scrollWidth") <= width
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
             images = "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
-            assert browser.value(images) is True
+            assert browser.evaluate(images) is True
     browser.press("Tab")
-    assert browser.value("document.activeElement.textContent") == "Skip to the content"
-    assert browser.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert browser.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Tables of numbers: CSV that can be read back, Markdown without markup in its cells."""
+"""Tables: CSV round trip, and Markdown with escaped cells."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ cells = st.text(max_size=12) | st.integers() | st.floats(allow_nan=False) | st.n
 
 
 @given(st.lists(st.tuples(cells, cells), max_size=5))
-def test_csv_can_be_read_back(rows: list[tuple[Cell, Cell]]) -> None:
-    """Every cell but lone surrogates, once a leading apostrophe is taken away; and no cell is a formula."""
+def test_csv_round_trip(rows: list[tuple[Cell, Cell]]) -> None:
+    """Every cell survives, apart from the leading apostrophe that keeps it from being a formula."""
     text = Table(("one", "two"), tuple(rows)).csv()
-    found = list(csv.reader(io.StringIO(text, newline="")))[1:]
-    for ours, row in zip(found, rows, strict=True):
-        for cell, was in zip(ours, row, strict=True):
-            if isinstance(was, str):
+    parsed = list(csv.reader(io.StringIO(text, newline="")))[1:]
+    for cells_read, row in zip(parsed, rows, strict=True):
+        for cell, original in zip(cells_read, row, strict=True):
+            if isinstance(original, str):
                 assert cell[:1] not in tuple("=+-@\t\r")
-                assert cell.removeprefix("'") == was
-            elif was is not None:
-                assert type(was)(cell) == was
+                assert cell.removeprefix("'") == original
+            elif original is not None:
+                assert type(original)(cell) == original
             else:
                 assert cell == ""
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=30))
-def test_markdown_cells_hold_no_markup(text: str) -> None:
+def test_markdown_cells_are_escaped(text: str) -> None:
     shown = Table(("one", "two"), ((text, 1.5),)).markdown().splitlines()
     assert len(shown) == 3
     cell = shown[2].removeprefix("| ").removesuffix(" | 1.5000 |")
@@ -42,6 +42,6 @@ def test_markdown_cells_hold_no_markup(text: str) -> None:
     assert not re.search(r"[<>]|&(?!lt;|gt;|amp;)", cell)
 
 
-def test_a_row_that_does_not_fit_is_refused() -> None:
+def test_row_of_wrong_length_is_an_error() -> None:
     with pytest.raises(ValueError, match="header"):
         Table(("one", "two"), (("a",),))
