@@ -51,11 +51,11 @@ def render_tree(answer: Answer) -> ElementTree.Element:
 
 def test_hostile_text_is_escaped() -> None:
     answer = make_answer((HOSTILE, HOSTILE), (1 / 16,) * 16, *HOSTILE)
-    found = render_tree(replace(answer, question=HOSTILE, expected=HOSTILE[0]))
-    assert {part.tag.rpartition("}")[2] for part in found.iter()} <= {"svg", "title", "rect", "g", "text"}
-    for part in found.iter():
+    root = render_tree(replace(answer, question=HOSTILE, expected=HOSTILE[0]))
+    assert {part.tag.rpartition("}")[2] for part in root.iter()} <= {"svg", "title", "rect", "g", "text"}
+    for part in root.iter():
         assert not [name for name in part.attrib if name.startswith("on") or "href" in name]
-    text = "".join(found.itertext())
+    text = "".join(root.itertext())
     assert visible("<script>alert") in text and "⟨RLO⟩evil" in text and "100,000 characters" in text
 
 
@@ -64,9 +64,9 @@ def test_hostile_text_is_escaped() -> None:
                       max_size=12).map(tuple), min_size=1, max_size=6),
     st.randoms(use_true_random=False),
 )  # fmt: skip
-def test_words_do_not_overlap_and_stay_inside_the_margins(document: list[tuple[str, ...]], dice: object) -> None:
+def test_words_do_not_overlap_and_stay_inside_the_margins(document: list[tuple[str, ...]], random: object) -> None:
     words = [word for sentence in document for word in sentence]
-    weights = [dice.random() + 0.01 for _ in words]  # type: ignore[attr-defined]
+    weights = [random.random() + 0.01 for _ in words]  # type: ignore[attr-defined]
     answer = make_answer(tuple(document), tuple(weight / sum(weights) for weight in weights), *dict.fromkeys(words[:4]))
     drawing = lay_out_figure(answer)
     ends: dict[float, float] = {}

@@ -33,7 +33,7 @@ def answer_questions(
         predicted = predictions.read(prediction_file)
     answered = match_predictions(examples, predicted)
     if not answered:
-        raise InputError("no question of the data has been answered; are the predictions of these data?")
+        raise InputError("no question of the data has a prediction; check that the predictions are of these data")
     return answered
 
 
@@ -91,9 +91,9 @@ def build_toolbar() -> Markup:
 _SHORTCUTS = (("j", "next"), ("k", "previous"), ("/", "search"))
 _VERDICTS = (("all", "all"), ("right answers", "right"), ("wrong answers", "wrong"))
 _ORDERS = (
-    ("as chosen", "place"),
-    ("surest first", "confidence"),
-    ("least sure first", "doubt"),
+    ("as selected", "place"),
+    ("most confident first", "confidence"),
+    ("least confident first", "doubt"),
     ("most surprising first", "support"),
 )
 

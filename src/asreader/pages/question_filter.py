@@ -109,11 +109,11 @@ class QuestionFilter:
 
 
 _ORDER_NAMES = {
-    QuestionOrder.data: "in the data's order",
-    QuestionOrder.confidence: "the surest first",
-    QuestionOrder.doubt: "the least sure first",
-    QuestionOrder.surprise: "where the right answer got least first",
-    QuestionOrder.length: "the longest document first",
+    QuestionOrder.data: "in the order of the data",
+    QuestionOrder.confidence: "most confident first",
+    QuestionOrder.doubt: "least confident first",
+    QuestionOrder.surprise: "least probable right answer first",
+    QuestionOrder.length: "longest document first",
 }
 _SORT_KEYS: dict[QuestionOrder, Callable[[AnsweredQuestion], float]] = {
     QuestionOrder.data: lambda question: 0.0,

@@ -31,7 +31,7 @@ class QuestionGroup:
 def build_example_answers(report: ReportData) -> Markup:
     """Groups of questions, each with the attention of the best run."""
     if not report.scored_runs:
-        raise InputError("without predictions/valid.jsonl nobody knows what was right")
+        raise InputError("predictions/valid.jsonl is missing")
     reader = Reader.load(report.best_run.folder, "cpu")
     predicted = predictions.read(Run(report.best_run.folder).predictions("valid"))
     parts = [element("p", "Press j and k to go from one to the next.", class_="quiet")]
@@ -46,9 +46,9 @@ def _select_groups(answered: Sequence[AnsweredQuestion]) -> Iterator[QuestionGro
     """Select the questions of each group; no question is in two groups."""
     used: set[str] = set()
     for selection, title in (
-        (AnswerSelection.surprising, "The right answer got least"),
-        (AnswerSelection.wrong, "Wrong and sure of it"),
-        (AnswerSelection.right, "Right and sure of it"),
+        (AnswerSelection.surprising, "Least probable right answers"),
+        (AnswerSelection.wrong, "Confident and wrong"),
+        (AnswerSelection.right, "Confident and right"),
     ):
         unused = [question for question in answered if question.example.id not in used]
         selected = select_questions(unused, QuestionFilter(selection, max_questions=QUESTIONS_PER_GROUP))

@@ -122,8 +122,8 @@ def _find_best_point(curves: Sequence[Curve], is_percent: bool) -> CurvePoint:
 
 def _draw_ticks(scale: ChartScale) -> list[Markup]:
     """Grid lines with their numbers, with as many decimals as the ticks need."""
-    shown = [round(100 * tick if scale.is_percent else tick, 9) for tick in scale.ticks]
-    decimals = max(len(f"{value:g}".partition(".")[2]) for value in shown)
+    values = [round(100 * tick if scale.is_percent else tick, 9) for tick in scale.ticks]
+    decimals = max(len(f"{value:g}".partition(".")[2]) for value in values)
     lines = []
     for tick in scale.ticks:
         y = scale.place_value(tick)
