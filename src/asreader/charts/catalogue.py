@@ -139,7 +139,7 @@ def _build_calibration(name: str, systems: Sequence[System]) -> Figure:
     summary = "; ".join(f"{plain(system)} {100 * float(error or 0):.1f} points" for system, error in errors.items())
     return Figure(
         name,
-        "Calibration: does the confidence match the accuracy?",
+        "Calibration: confidence and accuracy",
         "The answers are split into ten bins of equal size by their confidence (the probability of the chosen "
         "candidate); a marker is at the mean confidence and the accuracy of a bin. Bands are 95% Wilson intervals; "
         "several runs are pooled, each question counted once. On the diagonal confidence equals accuracy; below "
@@ -162,7 +162,7 @@ def _build_accuracy_by_coverage(name: str, systems: Sequence[System]) -> Figure:
     least = PlotAxis("least confidence", "least confidence asked for (%)", percent=True)
     return Figure(
         name,
-        "Accuracy when only confident answers are given",
+        "Accuracy of the most confident answers",
         "Left: accuracy on the most confident fraction of the answers. Right: the fraction of questions that is "
         "answered if a minimum confidence is required. Bands are 95% Wilson intervals; several runs are pooled, "
         "each question counted once. A line that rises to the left: confidence separates right from wrong.",
