@@ -6,6 +6,7 @@ and prints one row: seconds, peak memory, sizes.
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import subprocess
@@ -40,4 +41,8 @@ def main(data: Path, work: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, metavar="CBT_FILE")
+    parser.add_argument("folder", type=Path, metavar="WORK_FOLDER")
+    options = parser.parse_args()
+    main(options.file, options.folder)

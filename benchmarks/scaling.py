@@ -192,6 +192,8 @@ def main(arguments: Sequence[str]) -> None:
             print(json.dumps(measure_sizes(kind, Path(store), Path(predictions))))
         case []:
             DOCUMENT.write_text(update_tables(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+        case ["-h" | "--help"]:
+            print(__doc__)
         case _:
             sys.exit(__doc__)
 

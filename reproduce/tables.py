@@ -116,6 +116,8 @@ def main(arguments: Sequence[str]) -> None:
         case [folder, name]:
             for row in collect_rows(Path(folder), name):
                 print(json.dumps(row))
+        case ["-h" | "--help"]:
+            print(__doc__)
         case _:
             sys.exit(__doc__)
 

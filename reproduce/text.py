@@ -11,9 +11,9 @@ speed      Cleaning and splitting the books of BOOKS (or RAW_FOLDER) on one core
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import sys
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -141,4 +141,9 @@ def main(cbt: Path, raw: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, (*sys.argv[1:], sys.argv[2])[:3]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("valid", type=Path, metavar="CBT_VALID")
+    parser.add_argument("raw", type=Path, metavar="RAW_FOLDER")
+    parser.add_argument("books", type=Path, metavar="BOOKS", nargs="?", help="default: RAW_FOLDER")
+    options = parser.parse_args()
+    main(options.valid, options.raw, options.books or options.raw)

@@ -36,7 +36,7 @@ HOMES = {
     "jieba": ["data/text/chinese.py"],
     "ray": ["executors/ray.py"],
     "spacy": ["cloze/tagging/spacy.py"],
-    "matplotlib": ["attention/pictures.py", "charts"],
+    "matplotlib": ["attention/figure_file.py", "charts"],
     "pyarrow": ["data/formats/huggingface_cbt.py"],
     "safetensors": ["runs/folder.py"],
     "tomllib": ["settings.py"],
@@ -122,7 +122,7 @@ def test_only_runs_spells_the_file_names_of_a_run() -> None:
 
 def test_what_runs_without_torch_imports_no_torch() -> None:
     code = (
-        "import sys, asreader.cli, asreader.data.loading, asreader.baselines, asreader.cli.tables;"
+        "import sys, asreader.cli, asreader.data.dataset, asreader.baselines, asreader.cli.tables;"
         "import asreader.runs.seed_groups;"
         "sys.exit('torch' in sys.modules or 'nltk' in sys.modules or 'pyarrow' in sys.modules"
         " or 'matplotlib' in sys.modules)"

@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_probabilities_and_gradients_equal_those_of_the_plain_reader(data: Synth
     log_probabilities = plain(plain_batch)
     torch.testing.assert_close(reading.log_probabilities, log_probabilities, rtol=1e-5, atol=1e-5)
     assert torch.equal(batch.answers, plain_batch.answers)
-    reading.losses(batch.answers).mean().backward()
+    reading.compute_losses(batch.answers).mean.backward()
     torch.nn.functional.nll_loss(log_probabilities, plain_batch.answers).backward()
     gradients = _rename_weights({name: parameter.grad for name, parameter in ours.named_parameters()})  # type: ignore[misc]
     for name, parameter in plain.named_parameters():
@@ -221,46 +222,62 @@ def test_a_nudge_changes_first_weights_in_the_last_bits(monkeypatch: pytest.Monk
     assert torch.allclose(plain, nudged, rtol=1e-6, atol=0.0)
 
 
-def test_the_gpu_table_is_the_recorded_one() -> None:
-    rows = [json.loads(line) for line in (ROOT / "benchmarks" / "results" / "together.jsonl").read_text().splitlines()]
-    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-    newest = {(row["shape"], row["readers"]): row for row in rows if row["benchmark"] == "together"}
+def gpu_rows(benchmark: str) -> list[dict[str, Any]]:
+    lines = (ROOT / "benchmarks" / "results" / "together.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["benchmark"] == benchmark]
+
+
+def read_document(name: str) -> str:
+    """A document of docs/ with its line breaks as spaces."""
+    return " ".join((ROOT / "docs" / name).read_text(encoding="utf-8").split())
+
+
+def test_the_gpu_tables_are_the_recorded_ones() -> None:
+    text = read_document("performance.md")
+    newest = {(row["shape"], row["readers"]): row for row in gpu_rows("together")}
     for row in newest.values():
         figures = f"{row['ms_per_step']:.2f} | {row['seconds_per_reader_and_epoch']:.2f}"
         assert f"| {figures} | {row['peak_GB']:.2f} GB | {row['reserved_GB']:.2f} GB | {row['commit']} |" in text
-    (plain,) = (row for row in rows if row["benchmark"] == "plain-epoch")
-    *_, trained = (row for row in rows if row["benchmark"] == "accuracy")
-    *_, exact = (row for row in rows if row["benchmark"] == "float32")
-    *_, on_all, on_official = (row for row in rows if row["benchmark"] == "answering")
-    last = [after[-1] for after in trained["accuracies"]]
-    assert f"({trained['commit']}) by `configs/cbt-ne.toml` answer {statistics.mean(last):.4f} of" in text
-    assert f"standard deviation {statistics.stdev(last):.4f};" in text and f"took {trained['seconds']} s" in text
-    for kind, name in (
+    for row in gpu_rows("answering")[-2:]:
+        figures = f"{row['questions_per_second']:,} | {row['in_batches_of_2048']:,} | {row['commit']}"
+        assert f" | {figures} |" in text
+    (plain,) = gpu_rows("plain-epoch")
+    for document in (text, read_document("notebook/gpu.md")):
+        assert f"{plain['ms_per_step']} ms per step" in document
+        for count, words in ((1, "One reader is {:.0f} times as fast"), (16, "sixteen together are {:.0f} times")):
+            factor = plain["ms_per_step"] / newest["ne", count]["ms_per_step"] * count
+            assert words.format(factor) in document
+
+
+def test_the_accuracies_of_gpu_training_are_the_recorded_ones() -> None:
+    text = read_document("notebook/gpu.md")
+    trained, whole = gpu_rows("accuracy")[-1], gpu_rows("accuracy-one-epoch")[-1]
+    after_two = [accuracies[-1] for accuracies in trained["accuracies"]]
+    for row, epochs, accuracies in ((whole, 1, whole["accuracies"]), (trained, 2, after_two)):
+        figures = f"{statistics.mean(accuracies):.4f} | {statistics.stdev(accuracies):.4f}"
+        assert f"| {row['commit']} | {epochs} | {figures} |" in text
+    assert f"took {trained['seconds']} s" in text
+    (together,) = gpu_rows("together-training")
+    assert f"took {together['seconds']} s" in text
+    for benchmark, name in (
         ("accuracy-plain", "plain, seeds 1 to 4"),
-        ("accuracy-beside-plain", "side by side, seeds 1 to 8"),
+        ("accuracy-beside-plain", "trained together, seeds 1 to 8"),
     ):
-        *_, row = (row for row in rows if row["benchmark"] == kind)
+        row = gpu_rows(benchmark)[-1]
         columns = [*zip(*row["accuracies"], strict=True)]
         shown = [statistics.mean(column) for column in columns] + [statistics.stdev(columns[-1])]
-        assert f"| {name} | " + " | ".join(f"{share:.4f}" for share in shown) + " |" in text
+        assert f"| {name} | " + " | ".join(f"{accuracy:.4f}" for accuracy in shown) + " |" in text
         assert f"({row['commit']})" in text
-    *_, whole = (row for row in rows if row["benchmark"] == "accuracy-one-epoch")
-    mean, deviation = statistics.mean(whole["accuracies"]), statistics.stdev(whole["accuracies"])
-    assert (
-        f"({whole['commit']}) eight readers answer {mean:.4f} after the whole epoch, deviation {deviation:.4f}" in text
-    )
+        assert f"{statistics.mean(columns[-1]):.4f}" in read_document("performance.md")
+
+
+def test_the_float32_differences_are_the_recorded_ones() -> None:
+    text = read_document("notebook/gpu.md")
+    exact = gpu_rows("float32")[-1]
     for key in ("greatest_differences", "nn_GRU_from_itself_nudged"):
-        shown = [np.format_float_positional(own, precision=2, fractional=False) for own in exact[key]]
-        assert f"{shown[0]}, {shown[1]} and {shown[2]}" in text
-    assert f"({exact['commit']}," in text
-    assert f"{on_all['questions_per_second']:,} questions a second" in text
-    assert f"{on_official['questions_per_second']:,} of the" in text
-    assert f"{plain['ms_per_step']} ms a step" in text
-    for count, words in ((1, "{:.0f} times as fast"), (16, "sixteen together {:.0f} times each")):
-        factor = plain["ms_per_step"] / newest["ne", count]["ms_per_step"] * count
-        assert words.format(factor) in text
-    (real,) = (row for row in rows if row["benchmark"] == "together-training")
-    assert f"took {real['seconds']} s" in text
+        shown = [np.format_float_positional(value, precision=2, fractional=False) for value in exact[key]]
+        assert f"| {' | '.join(shown)} |" in text
+    assert f"`benchmarks/checks.py`, {exact['commit']})" in text
 
 
 def test_a_timeline_tells_what_ran_when_and_when_nothing_did(monkeypatch: pytest.MonkeyPatch) -> None:

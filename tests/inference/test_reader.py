@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from asreader import readers
-from asreader.attention import highlight
+from asreader.attention import html_view, shades, terminal_view
 from asreader.cloze.stories.generator import generate_stories
 from asreader.data.example import GAP, Example
 from asreader.data.store import encode_examples
@@ -137,7 +137,7 @@ def test_no_candidate_in_the_document_is_no_answer() -> None:
     assert answer.answer is None
     assert answer.confidence == 0.0
     assert answer.as_json()["answer"] is None
-    highlight.terminal(answer)
+    terminal_view.render_terminal(answer)
 
 
 @pytest.mark.parametrize(("document", "question"), [("", "who?"), (" \n", "who?"), ("Ana ran.", ""), ([], "who?")])
@@ -158,11 +158,6 @@ def test_unknown_words_are_counted_over_documents() -> None:
     asked = reader()
     examples = [Example("a", (("the", "zzz"), ("the",)), (GAP,)), Example("b", (("zzz", "yyy"),), (GAP,))]
     assert asked.evaluate(encode_examples(examples)).unknown_words == 3 / 5
-
-
-def test_a_store_without_questions_has_no_predictions() -> None:
-    evaluation = reader().evaluate(encode_examples([]))
-    assert (evaluation.predictions, evaluation.loss, evaluation.unknown_words) == ([], 0.0, 0.0)
 
 
 def test_the_loss_is_the_mean_over_questions_whose_answer_has_support() -> None:
@@ -221,18 +216,18 @@ def hostile() -> Answer:
 
 
 def test_html_of_hostile_text_is_text() -> None:
-    page = highlight.page(hostile())
+    page = html_view.render_answer_page(hostile())
     assert "<script" not in page
     assert "<img" not in page
     assert "<b>" not in page
     assert "&lt;script&gt;" in page
     assert "http:" not in page
-    highlight.terminal(hostile())
+    terminal_view.render_terminal(hostile())
 
 
 def test_the_strongest_sentence_is_the_one_with_most_attention_on_the_answer() -> None:
     answer = reader().answer(STORY, "XXXXX thanked Ana.", ["Ana", "Bo"])
-    chosen = highlight.strongest_sentence(answer)
+    chosen = shades.find_strongest_sentence(answer)
     starts = np.cumsum([0, *map(len, answer.document)])
     weights = [
         sum(answer.attention[p] for p in answer.candidates[0].positions if starts[n] <= p < starts[n + 1])

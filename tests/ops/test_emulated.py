@@ -1,7 +1,7 @@
 """The CUDA kernels of the recurrence on a CPU, with a C++ compiler and emulated.hpp in the place of hopper.cuh.
 
 What a GPU may do in any order is drawn by lot (see there), so this also finds what a GPU does wrong once in a while.
-Small sizes; test_recurrence.py runs all of them where there is a GPU.
+Small sizes; test_gru.py runs all of them where there is a GPU.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from asreader.ops import attention_loss
 from asreader.ops.gru import cuda
-from asreader.ops.gru.cuda import Shape
-from tests.kernels.test_pointing import given as to_point
-from tests.kernels.test_recurrence import assert_same, assert_scaled, given
-from tests.kernels.test_words import places_with_values
+from asreader.ops.gru.cuda import ClusterLayout
+from tests.ops import test_attention_loss
+from tests.ops.test_gru import assert_same, assert_scaled, draw_inputs
+from tests.ops.test_segment_sum import draw_values
 
 COMPILER = shutil.which("g++")
 EMULATED = Path(__file__).parent / "emulated.hpp"
@@ -39,17 +40,17 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Shape], ctypes.CDLL]:
-    """Both kernels of a shape, compiled once."""
-    return cache(lambda shape: compiled(shape, tmp_path_factory.mktemp("kernels")))
+def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[ClusterLayout], ctypes.CDLL]:
+    """Both kernels of a layout, compiled once."""
+    return cache(lambda layout: compile_layout(layout, tmp_path_factory.mktemp("kernels")))
 
 
-def compiled(shape: Shape, folder: Path) -> ctypes.CDLL:
-    text, options = cuda.program(shape, EMULATED.read_text(encoding="utf-8"))
-    return built_from(text, options, ["gru_forward", "gru_backward"], folder)
+def compile_layout(layout: ClusterLayout, folder: Path) -> ctypes.CDLL:
+    text, options = cuda.kernel_source(layout, EMULATED.read_text(encoding="utf-8"))
+    return compile_source(text, options, ["gru_forward", "gru_backward"], folder)
 
 
-def built_from(text: str, options: list[str], kernels: list[str], folder: Path) -> ctypes.CDLL:
+def compile_source(text: str, options: list[str], kernels: list[str], folder: Path) -> ctypes.CDLL:
     source, built = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(text + "".join(map(LAUNCH.format, kernels)), encoding="utf-8")
     command = [str(COMPILER), "-std=c++17", "-O1", "-w", "-shared", "-fPIC", *options, str(source), "-o", str(built)]
@@ -60,7 +61,7 @@ def built_from(text: str, options: list[str], kernels: list[str], folder: Path) 
 Kernel = Callable[[tuple[int, int, int], tuple[int, int, int], list[Tensor | int], int], None]
 
 
-def kernel_of(kernels: ctypes.CDLL, name: str, seed: int) -> Kernel:
+def load_kernel(kernels: ctypes.CDLL, name: str, seed: int) -> Kernel:
     """What `torch.cuda._compile_kernel` would give."""
     launch = kernels[f"launch_{name}"]
     launch.restype = ctypes.c_char_p
@@ -91,70 +92,85 @@ def kernel_of(kernels: ctypes.CDLL, name: str, seed: int) -> Kernel:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_cluster_kernels(
     hidden: int, blocks: int, width: int, many: bool, steps: int, batch: int, seed: int,
-    library: Callable[[Shape], ctypes.CDLL], monkeypatch: pytest.MonkeyPatch,
+    library: Callable[[ClusterLayout], ctypes.CDLL], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    shape = Shape(hidden, blocks, width, -(-batch // width), many)
-    monkeypatch.setattr(cuda, "_shape", lambda *_: shape)
-    monkeypatch.setattr(cuda, "_kernel", lambda name, wanted, *_: kernel_of(library(wanted), name, seed))
-    assert_same(given(2, steps, batch, hidden, torch.bfloat16), cuda, 0.05)
-    assert_scaled(given(2, steps, batch, hidden, torch.bfloat16), cuda, 0.05)
+    layout = ClusterLayout(hidden, blocks, width, -(-batch // width), many)
+    monkeypatch.setattr(cuda, "_choose_layout", lambda *_: layout)
+    monkeypatch.setattr(cuda, "_compile_kernel", lambda name, wanted, *_: load_kernel(library(wanted), name, seed))
+    inputs = draw_inputs(2, steps, batch, hidden, torch.bfloat16)
+    assert_same(inputs, cuda, 0.05)
+    assert_scaled(inputs, cuda, 0.05)
 
 
-def alone(name: str, text: str, options: list[str], folder: Path) -> Kernel:
-    """A kernel that needs no cluster."""
-    chip, sizes = EMULATED.read_text(encoding="utf-8"), ["-DCS=1", "-DNB=8", "-DH=64", "-DU=64"]
-    return kernel_of(built_from(chip + text, options + sizes, [name], folder), name, 1)
+@pytest.fixture(scope="module")
+def compile_alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, list[str]], Kernel]:
+    """A kernel that needs no cluster, compiled once."""
+
+    @cache
+    def compile_once(name: str, text: str, options: tuple[str, ...]) -> ctypes.CDLL:
+        sizes = ["-DCS=1", "-DNB=8", "-DH=64", "-DU=64"]
+        chip = EMULATED.read_text(encoding="utf-8")
+        return compile_source(chip + text, [*options, *sizes], [name], tmp_path_factory.mktemp("kernels"))
+
+    return lambda name, text, options: load_kernel(compile_once(name, text, tuple(options)), name, 1)
 
 
 @pytest.mark.parametrize(
     ("readers", "steps", "batch", "hidden"),
     [(1, 1, 1, 8), (2, 9, 3, 64), (1, 200, 2, 136), (1, 20, 1, 704), (1, 17, 1, 1024)],
 )
-def test_pointing(
-    readers: int, steps: int, batch: int, hidden: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pointing = pytest.importorskip("asreader.ops.attention_loss.triton")
-    monkeypatch.setattr(
-        pointing, "_kernel", lambda hidden, _: alone("point_partly", *pointing.program(hidden), tmp_path)
-    )
-    *factors, readable, answer_at, shares = to_point(readers, steps, batch, hidden)
-    rounded, masks = [factor.bfloat16() for factor in factors], tuple(map(pointing._bytes, (readable, answer_at)))
-    expected = pointing.learnt(*(factor.float() for factor in rounded), readable, answer_at, shares)
-    monkeypatch.setattr(pointing, "_partly", None)  # nobody else may do it
+def test_the_loss_of_the_attention_sum(
+    readers: int, steps: int, batch: int, hidden: int,
+    compile_alone: Callable[[str, str, list[str]], Kernel], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    triton = pytest.importorskip("asreader.ops.attention_loss.triton")
+
+    def compile_kernel(hidden: int, _: int) -> Kernel:
+        return compile_alone("point_partly", *triton.kernel_source(hidden))
+
+    monkeypatch.setattr(triton, "_compile_kernel", compile_kernel)
+    states, question, *masks, weights = test_attention_loss.draw_inputs(readers, steps, batch, hidden)
+    states, question = states.bfloat16(), question.bfloat16()
+    expected = attention_loss.compute_loss_gradients(states.float(), question.float(), *masks, weights)
+    monkeypatch.setattr(triton, "_sum_parts", None)  # nobody else may do it
+    as_bytes = triton._as_bytes(masks[0]), triton._as_bytes(masks[1])
     # The rest in float32: Triton's interpreter does not know bfloat16.
-    found = pointing._wholly_of(pointing._partly_of(*rounded, masks), masks, shares, rounded[1].float())
-    for one, other in zip(vars(found).values(), vars(expected).values(), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    found = triton._reduce(triton._sum(states, question, as_bytes), as_bytes, weights, question.float())
+    torch.testing.assert_close(vars(found), vars(expected), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("places", "words", "columns"), [(1, 1, 8), (64, 3, 16), (150, 7, 136), (300, 4, 1288)])
+@pytest.mark.parametrize(("positions", "rows", "columns"), [(1, 1, 8), (64, 3, 16), (150, 7, 136), (300, 4, 1288)])
 @pytest.mark.parametrize("empty", [0.0, 0.5, 1.0])
-def test_sums_of_places(
-    places: int, words: int, columns: int, empty: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def kernel(threads: int, _: int) -> Kernel:
-        return alone("sums_in_chunks", *segments.program(threads), tmp_path)
+def test_sums_by_row(
+    positions: int, rows: int, columns: int, empty: float,
+    compile_alone: Callable[[str, str, list[str]], Kernel], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    triton = pytest.importorskip("asreader.ops.segment_sum.triton")
 
-    class OverEdges:
+    def compile_kernel(threads: int, _: int) -> Kernel:
+        return compile_alone("sums_in_chunks", *triton.kernel_source(threads))
+
+    class SumEdges:
         """Triton's interpreter does not know bfloat16."""
 
         def __getitem__(self, grid: tuple[int, int, int]) -> Callable[..., None]:
             def run(numbers: Tensor, ends: Tensor, empty: Tensor, sums: Tensor, *others: object, **sizes: int) -> None:
                 whole = sums.float()
-                over_edges[grid](numbers, ends, empty, whole, *others, **sizes)
+                sum_edges[grid](numbers, ends, empty, whole, *others, **sizes)
                 sums.copy_(whole)
 
             return run
 
-    segments = pytest.importorskip("asreader.ops.segment_sum.triton")
-    over_edges = segments._over_edges
-    monkeypatch.setattr(segments, "_kernel", kernel)
-    monkeypatch.setattr(segments, "_over_edges", OverEdges())
-    values, where, expected = places_with_values(places, words, columns, empty, torch.bfloat16)
-    found = segments.summing(values, where.by_word, segments.begun(where.by_word, expected.bfloat16()))()
+    sum_edges = triton._sum_edges
+    monkeypatch.setattr(triton, "_compile_kernel", compile_kernel)
+    monkeypatch.setattr(triton, "_sum_edges", SumEdges())
+    monkeypatch.setattr(triton, "_sum_chunks", None)  # nobody else may do it
+    values, where, expected = draw_values(positions, rows, columns, empty, torch.bfloat16)
+    found = triton.start_sum(where, expected.bfloat16())(values)()
     torch.testing.assert_close(found.float(), expected, rtol=8e-3, atol=1e-5)
 
 
+THROUGHPUT = cuda._read_source("throughput.cu")
 SCALES = "        if (SCALED && threadIdx.x < NB) scale[(turn ^ 1) * NB + threadIdx.x] = next_scale;\n"
 FAULTS = {
     "own units are not waited for": ("        for (int group = 0; group < GROUPS; group++) came(rooms.made", "//"),
@@ -200,23 +216,30 @@ FAULTS = {
 }
 
 
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_places_of_faults_are_in_the_kernel(fault: str) -> None:
+    assert THROUGHPUT.count(FAULTS[fault][0]) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_found(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of these a GPU would forgive most of the time."""
-    shape, right, (place, instead) = Shape(384, 3, 32, 1, True), cuda._text("many_gru.cu"), FAULTS[fault]
+    layout, right, (place, instead) = ClusterLayout(384, 3, 32, 1, True), THROUGHPUT, FAULTS[fault]
     assert right.count(place) == 1, "the kernel has changed"
-    parts = {"cluster.cuh": cuda._text("cluster.cuh"), "many_gru.cu": right.replace(place, instead)}
-    monkeypatch.setattr(cuda, "_text", parts.__getitem__)
-    library = cache(lambda wanted: compiled(wanted, Path(tempfile.mkdtemp(dir=tmp_path))))
-    monkeypatch.setattr(cuda, "_shape", lambda *_: shape)
+    parts = {"cluster.cuh": cuda._read_source("cluster.cuh"), "throughput.cu": right.replace(place, instead)}
+    monkeypatch.setattr(cuda, "_read_source", parts.__getitem__)
+    library = cache(lambda wanted: compile_layout(wanted, Path(tempfile.mkdtemp(dir=tmp_path))))
+    monkeypatch.setattr(cuda, "_choose_layout", lambda *_: layout)
     found = 0
     for seed in range(4):
-        monkeypatch.setattr(cuda, "_kernel", lambda name, own, *_, seed=seed: kernel_of(library(own), name, seed))
-        arguments = given(2, 4, 32 if seed % 2 else 19, 384, torch.bfloat16)
+        monkeypatch.setattr(
+            cuda, "_compile_kernel", lambda name, own, *_, seed=seed: load_kernel(library(own), name, seed)
+        )
+        inputs = draw_inputs(2, 4, 32 if seed % 2 else 19, 384, torch.bfloat16)
         try:
-            assert_same(arguments, cuda, 0.05)
-            assert_scaled(arguments, cuda, 0.05)
+            assert_same(inputs, cuda, 0.05)
+            assert_scaled(inputs, cuda, 0.05)
         except AssertionError:
             found += 1
     assert found

@@ -1,16 +1,16 @@
-"""Systems -> Figures: the numbers of the paper's section 6 and appendix B and more, with words to read them by.
+"""Systems -> Figures: the tables, plots and captions of all figures, among them section 6 and appendix B of the paper.
 
-Computing only: `plots` draws them.
+This module only computes; `drawing` draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 import numpy as np
 
+from asreader.charts.figure_spec import Figure, MissingFigure, Plot, PlotAxis, PlotShape
 from asreader.data.statistics import RANKS
 from asreader.evaluation.breakdowns import accuracy_by, agreement, reliability
 from asreader.evaluation.breakdowns.accuracy_by import name_data_sets
@@ -20,353 +20,324 @@ from asreader.evaluation.breakdowns.systems import System
 from asreader.system.progress import print_status
 
 
-class Shape(StrEnum):
-    """How numbers become marks."""
-
-    CURVE = "curve"  # a line through markers, its interval as a band
-    POINTS = "points"  # a marker with its interval over each name
-    BARS = "bars"  # a bar over each name
-    HISTOGRAM = "histogram"  # the outline of a distribution
-    MATRIX = "matrix"  # a square for each pair
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """A column of the table and what is written beside the axis; shares of 1 are shown in per cent."""
-
-    column: str
-    label: str
-    percent: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """One pair of axes. `until` ends the bins of a histogram, `shade` is what a matrix shows."""
-
-    shape: Shape
-    x: Axis
-    y: Axis
-    title: str = ""
-    interval: tuple[str, str] | None = None
-    until: str = ""
-    shade: Axis | None = None
-    diagonal: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """What is drawn, and how to read it. Without plots it is a table alone.
-
-    The first column of the table names the lines of the drawing; `order` has all such names, so that a system looks
-    the same in every figure.
-    """
-
-    name: str
-    title: str
-    caption: str
-    table: Table
-    plots: tuple[Plot, ...] = ()
-    order: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A figure that the systems or their data cannot give, and why."""
-
-    name: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: left out, because {self.reason}"
-
-
-def figures(systems: Sequence[System], left_out: Callable[[str], None] = print_status) -> list[Figure]:
-    """Every figure that these systems and their data can give; `left_out` hears, in a line each, what they cannot."""
+def build_figures(systems: Sequence[System], report_missing: Callable[[str], None] = print_status) -> list[Figure]:
+    """All figures that the systems and their data allow; `report_missing` gets one line for each other figure."""
     if not systems:
         raise ValueError("there is no system to draw")
-    found = []
-    for name, maker in MAKERS.items():
-        made = maker(name, systems)
-        if isinstance(made, Figure):
-            order = name_data_sets(systems) if made.table.header[0] == "data" else _names(systems)
-            found.append(replace(made, order=tuple(order)))
+    figures = []
+    for name, build in FIGURE_BUILDERS.items():
+        figure = build(name, systems)
+        if isinstance(figure, Figure):
+            order = name_data_sets(systems) if figure.table.header[0] == "data" else _list_names(systems)
+            figures.append(replace(figure, order=tuple(order)))
         else:
-            left_out(str(made))
-    return found
+            report_missing(str(figure))
+    return figures
 
 
-_SHARES = ("low", "high")
-_SAME = "every question has the same number of candidates"
-_ACCURACY = Axis("accuracy", "accuracy (%)", percent=True)
-_BANDS = (
+_INTERVAL = ("low", "high")
+_SAME_COUNT = "every question has the same number of candidates"
+_ACCURACY = PlotAxis("accuracy", "accuracy (%)", percent=True)
+_INTERVAL_NOTE = (
     "Bands and bars are 95% intervals: Wilson's for the choice of questions; where a system is several runs, the mean "
-    "over the runs is drawn and their spread widens the interval."
+    "over the runs is drawn and the variance between runs widens the interval."
 )
 
 
-def _accuracy_by_length(name: str, systems: Sequence[System]) -> Figure:
+def _build_accuracy_by_length(name: str, systems: Sequence[System]) -> Figure:
     return Figure(
         name,
         "Accuracy against the length of the document",
-        f"The questions of each data set were put into {BUCKETS} buckets of equal size by the length of the document; "
-        f"a marker stands at the mean length and the accuracy of a bucket. {_BANDS} "
+        f"The questions of each data set are split into {BUCKETS} buckets of equal size by the length of the document; "
+        f"a marker is at the mean length and the accuracy of a bucket. {_INTERVAL_NOTE} "
         "A falling line: long documents are harder.",
         accuracy_by.tabulate_by_length(systems),
-        (Plot(Shape.CURVE, Axis("words", "document length (words)"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.CURVE, PlotAxis("words", "document length (words)"), _ACCURACY, interval=_INTERVAL),),
     )
 
 
-def _lengths(name: str, systems: Sequence[System]) -> Figure:
+def _build_lengths(name: str, systems: Sequence[System]) -> Figure:
     title, label = "Lengths of the documents", "document length (words)"
-    return _distribution(name, name_data_sets(systems), lambda asked: asked.lengths, title, label)
+    return _build_distribution(name, name_data_sets(systems), lambda questions: questions.lengths, title, label)
 
 
-def _accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figure | Missing:
-    drawn = [system for system in systems if _varied(system.questions.candidates)]
+def _build_accuracy_by_candidates(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+    drawn = [system for system in systems if _is_varied(system.questions.candidates)]
     if not drawn:
-        return Missing(name, _constant(systems))
-    absent = _absent(_names(systems), _names(drawn), _SAME)
+        return MissingFigure(name, _explain_same_count(systems))
+    omitted = _format_omitted(_list_names(systems), _list_names(drawn), _SAME_COUNT)
     return Figure(
         name,
         "Accuracy against the number of candidates",
-        f"The questions were put into about {BUCKETS} buckets of like size by their number of candidates, equal "
-        f"numbers together; a marker stands at the mean number and the accuracy of a bucket. {_BANDS} "
-        f"Guessing would get one in that many right.{absent}",
+        f"The questions are split into about {BUCKETS} buckets of similar size by their number of candidates, equal "
+        f"numbers together; a marker is at the mean number and the accuracy of a bucket. {_INTERVAL_NOTE} "
+        f"Guessing answers one in that many correctly.{omitted}",
         accuracy_by.tabulate_by_candidates(drawn),
-        (Plot(Shape.CURVE, Axis("candidates", "candidates (number)"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.CURVE, PlotAxis("candidates", "candidates (number)"), _ACCURACY, interval=_INTERVAL),),
     )
 
 
-def _candidates(name: str, systems: Sequence[System]) -> Figure | Missing:
-    sets = name_data_sets(systems)
-    drawn = {data: asked for data, asked in sets.items() if _varied(asked.candidates)}
+def _build_candidate_counts(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+    data = name_data_sets(systems)
+    drawn = {name: questions for name, questions in data.items() if _is_varied(questions.candidates)}
     if not drawn:
-        return Missing(name, _constant(systems))
-    made = _distribution(name, drawn, lambda asked: asked.candidates, "Numbers of candidates", "candidates (number)")
-    return replace(made, caption=made.caption + _absent(list(sets), list(drawn), _SAME))
+        return MissingFigure(name, _explain_same_count(systems))
+    figure = _build_distribution(
+        name, drawn, lambda questions: questions.candidates, "Numbers of candidates", "candidates (number)"
+    )
+    return replace(figure, caption=figure.caption + _format_omitted(list(data), list(drawn), _SAME_COUNT))
 
 
-def _accuracy_by_rank(name: str, systems: Sequence[System]) -> Figure | Missing:
-    if not any(_ranked(system.questions) for system in systems):
-        return Missing(name, "no answer is among its candidates")
-    rank = Axis("n", "n")
-    up_to = Axis("accuracy up to n", "accuracy (%)", percent=True)
+def _build_accuracy_by_answer_rank(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+    if not any(_has_ranked_answers(system.questions) for system in systems):
+        return MissingFigure(name, "no answer is among its candidates")
+    rank = PlotAxis("n", "n")
+    up_to = PlotAxis("accuracy up to n", "accuracy (%)", percent=True)
     return Figure(
         name,
         "Accuracy by how frequent the answer is in the document",
         f"Left: accuracy on questions whose answer is the n-th most frequent candidate of the document, n = 1 to "
         f"{RANKS}; right: whose answer is among the n most frequent. Candidates that are equally frequent share their "
-        f"places: such a question counts for each of them in part. {_BANDS} "
-        "A falling line: the reader leans on what is mentioned often.",
+        f"places: such a question counts partly for each of them. {_INTERVAL_NOTE} "
+        "A falling line: the reader favours frequent candidates.",
         accuracy_by.tabulate_by_rank(systems),
         (
-            Plot(Shape.POINTS, rank, _ACCURACY, "answer is the n-th most frequent candidate", _SHARES),
-            Plot(Shape.POINTS, rank, up_to, "answer is among the n most frequent", ("low up to n", "high up to n")),
+            Plot(PlotShape.POINTS, rank, _ACCURACY, "answer is the n-th most frequent candidate", _INTERVAL),
+            Plot(PlotShape.POINTS, rank, up_to, "answer is among the n most frequent", ("low up to n", "high up to n")),
         ),
     )
 
 
-def _ranks(name: str, systems: Sequence[System]) -> Figure | Missing:
-    if not any(_ranked(system.questions) for system in systems):
-        return Missing(name, "no answer is among its candidates")
+def _build_answer_ranks(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+    if not any(_has_ranked_answers(system.questions) for system in systems):
+        return MissingFigure(name, "no answer is among its candidates")
     table = accuracy_by.tabulate_ranks(name_data_sets(systems))
     rest = "; ".join(
-        f"{abs(round(len(asked) - sum(_numbers(table.select_rows('data', data), 'questions')))):,}"
-        f" in {flatten_text(data)}"
-        for data, asked in name_data_sets(systems).items()
+        f"{abs(round(len(questions) - sum(_list_numbers(table.select_rows('data', data), 'questions')))):,} in {flatten_text(data)}"
+        for data, questions in name_data_sets(systems).items()
     )
     return Figure(
         name,
         "How frequent the answer is in the document",
         "The number of questions whose answer is the n-th most frequent candidate of the document. Candidates that are "
-        "equally frequent share their places, so that a question may count for several of them in part. "
+        "equally frequent share their places, so that a question may count partly for several of them. "
         f"Answers beyond the first {RANKS} places or not among the candidates: {rest}.",
         table,
-        (Plot(Shape.BARS, Axis("n", "answer is the n-th most frequent candidate"), Axis("questions", "questions")),),
-    )
-
-
-def _calibration(name: str, systems: Sequence[System]) -> Figure:
-    table = reliability.tabulate_calibration(systems)
-    errors = {str(row["system"]): row["expected calibration error"] for row in table.iterate_records()}
-    told = "; ".join(f"{flatten_text(system)} {100 * float(error or 0):.1f} points" for system, error in errors.items())
-    return Figure(
-        name,
-        "Calibration: is the confidence deserved?",
-        "The answers were put into ten bins of equal size by their confidence (the probability of the chosen "
-        "candidate); a marker stands at the mean confidence and the accuracy of a bin. Bands are 95% Wilson intervals; "
-        "several runs are pooled, each question counted once. On the diagonal confidence is deserved; below it the "
-        f"system is too sure. Expected calibration error, the mean distance from it: {told}.",
-        table,
-        (Plot(Shape.CURVE, Axis("confidence", "confidence (%)", True), _ACCURACY, interval=_SHARES, diagonal=True),),
-    )
-
-
-def _coverage(name: str, systems: Sequence[System]) -> Figure:
-    answered = Axis("answered", "questions answered (%)", percent=True)
-    least = Axis("least confidence", "least confidence asked for (%)", percent=True)
-    return Figure(
-        name,
-        "Answering only when sure",
-        "Left: accuracy on the questions that are answered, when only the surest part of all is. Right: how many are "
-        "answered when a certain confidence is asked for. Bands are 95% Wilson intervals; several runs are pooled, "
-        "each question counted once. A line that rises to the left: the confidence tells right answers from wrong.",
-        reliability.tabulate_coverage(systems),
         (
-            Plot(Shape.CURVE, answered, _ACCURACY, "accuracy of what is answered", _SHARES),
-            Plot(Shape.CURVE, least, answered, "how much is answered"),
+            Plot(
+                PlotShape.BARS,
+                PlotAxis("n", "answer is the n-th most frequent candidate"),
+                PlotAxis("questions", "questions"),
+            ),
         ),
     )
 
 
-def _accuracy_by_kind(name: str, systems: Sequence[System]) -> Figure | Missing:
-    table = accuracy_by.tabulate_by_answer_type(systems)
-    kinds = sorted(set(map(str, table.column("answer"))))
-    if len(kinds) < 2:
-        return Missing(name, f"all answers are of one type ({kinds[0]})")
+def _build_calibration(name: str, systems: Sequence[System]) -> Figure:
+    table = reliability.tabulate_calibration(systems)
+    errors = {str(row["system"]): row["expected calibration error"] for row in table.iterate_records()}
+    summary = "; ".join(
+        f"{flatten_text(system)} {100 * float(error or 0):.1f} points" for system, error in errors.items()
+    )
     return Figure(
         name,
-        "Accuracy by type of answer",
-        "Types are told by letters alone: an @entity, several words, a number, a first letter that is capital or "
-        f"lower case, or letters without case. {_BANDS}",
+        "Calibration: confidence and accuracy",
+        "The answers are split into ten bins of equal size by their confidence (the probability of the chosen "
+        "candidate); a marker is at the mean confidence and the accuracy of a bin. Bands are 95% Wilson intervals; "
+        "several runs are pooled, each question counted once. On the diagonal confidence equals accuracy; below "
+        f"it the system is overconfident. Expected calibration error, the mean distance from it: {summary}.",
         table,
-        (Plot(Shape.POINTS, Axis("answer", "answer"), _ACCURACY, interval=_SHARES),),
+        (
+            Plot(
+                PlotShape.CURVE,
+                PlotAxis("confidence", "confidence (%)", True),
+                _ACCURACY,
+                interval=_INTERVAL,
+                diagonal=True,
+            ),
+        ),
     )
 
 
-def _accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _build_accuracy_by_coverage(name: str, systems: Sequence[System]) -> Figure:
+    answered = PlotAxis("answered", "questions answered (%)", percent=True)
+    least = PlotAxis("least confidence", "least confidence asked for (%)", percent=True)
+    return Figure(
+        name,
+        "Accuracy of the most confident answers",
+        "Left: accuracy on the most confident fraction of the answers. Right: the fraction of questions that is "
+        "answered if a minimum confidence is required. Bands are 95% Wilson intervals; several runs are pooled, "
+        "each question counted once. A line that rises to the left: confidence separates right from wrong.",
+        reliability.tabulate_coverage(systems),
+        (
+            Plot(PlotShape.CURVE, answered, _ACCURACY, "accuracy of what is answered", _INTERVAL),
+            Plot(PlotShape.CURVE, least, answered, "how much is answered"),
+        ),
+    )
+
+
+def _build_accuracy_by_answer_type(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
+    table = accuracy_by.tabulate_by_answer_type(systems)
+    kinds = sorted(set(map(str, table.column("answer"))))
+    if len(kinds) < 2:
+        return MissingFigure(name, f"all answers are of one type ({kinds[0]})")
+    return Figure(
+        name,
+        "Accuracy by type of answer",
+        "The type is determined by the characters: an @entity, several words, a number, a first letter that is capital "
+        f"or lower case, or letters without case. {_INTERVAL_NOTE}",
+        table,
+        (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_INTERVAL),),
+    )
+
+
+def _build_accuracy_by_distance(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if (system.questions.distances != NOT_FOUND).any()]
     if not drawn:
-        return Missing(name, "no answer stands in its document")
-    nowhere = "; ".join(
-        f"{(asked.distances == NOT_FOUND).sum():,} in {flatten_text(data)}"
-        for data, asked in name_data_sets(systems).items()
+        return MissingFigure(name, "no answer is in its document")
+    missing = "; ".join(
+        f"{(questions.distances == NOT_FOUND).sum():,} in {flatten_text(data)}"
+        for data, questions in name_data_sets(systems).items()
     )
     return Figure(
         name,
         "Accuracy against the distance of the answer from the question",
-        "The question follows the document: the distance is the number of words behind the last mention of the answer. "
-        f"The questions were put into about {BUCKETS} buckets of like size, equal distances together. {_BANDS} "
-        f"Answers that are not in the document are not drawn: {nowhere}.",
+        "The question follows the document: the distance is the number of words after the last mention of the answer. "
+        f"The questions are split into about {BUCKETS} buckets of similar size, equal distances together. "
+        f"{_INTERVAL_NOTE} Answers that are not in the document are not drawn: {missing}.",
         accuracy_by.tabulate_by_distance(drawn),
-        (Plot(Shape.CURVE, Axis("words", "words behind the answer's last mention"), _ACCURACY, interval=_SHARES),),
+        (
+            Plot(
+                PlotShape.CURVE,
+                PlotAxis("words", "words behind the answer's last mention"),
+                _ACCURACY,
+                interval=_INTERVAL,
+            ),
+        ),
     )
 
 
-def _accuracy_by_knowledge(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _build_accuracy_by_known_answer(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if system.vocabulary is not None]
     if not drawn:
-        return Missing(name, "no vocabulary is known; name a run (or a folder of runs with one vocabulary)")
+        return MissingFigure(name, "no vocabulary is known; name a run (or a folder of runs with one vocabulary)")
     table = accuracy_by.tabulate_by_vocabulary(drawn)
     if not any(row["answer"] == accuracy_by.OUT_OF_VOCABULARY and row["questions"] for row in table.iterate_records()):
-        return Missing(name, "every answer is in the vocabulary")
+        return MissingFigure(name, "every answer is in the vocabulary")
     return Figure(
         name,
         "Accuracy on known and unknown answers",
-        "An answer is known if each of its words has a vector of its own; all others borrow one for the occasion. "
-        f"{_BANDS}{_absent(_names(systems), _names(drawn), 'no vocabulary is known')}",
+        "An answer is known if all of its words are in the vocabulary. "
+        f"{_INTERVAL_NOTE}{_format_omitted(_list_names(systems), _list_names(drawn), 'no vocabulary is known')}",
         table,
-        (Plot(Shape.POINTS, Axis("answer", "answer"), _ACCURACY, interval=_SHARES),),
+        (Plot(PlotShape.POINTS, PlotAxis("answer", "answer"), _ACCURACY, interval=_INTERVAL),),
     )
 
 
-def _runs_right(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _build_runs_right(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if len(system.runs) > 1]
     if not drawn:
-        return Missing(name, "it takes several runs; name a folder of runs")
+        return MissingFigure(name, "it needs several runs; name a folder of runs")
     return Figure(
         name,
         "How many runs are right",
-        "The number of questions that 0, 1, 2... all runs of a system answer rightly. The first bar is out of reach of "
-        "any vote among them; what lies between the first and the last is what an ensemble can win.",
+        "The number of questions that 0, 1, 2... all runs of a system answer correctly. No vote among the runs can "
+        "answer the first bar; an ensemble can gain on the questions between the first and the last bar.",
         agreement.tabulate_correct_runs(drawn),
-        (Plot(Shape.BARS, Axis("runs right", "runs that are right"), Axis("questions", "questions")),),
+        (Plot(PlotShape.BARS, PlotAxis("runs right", "runs that are right"), PlotAxis("questions", "questions")),),
     )
 
 
-def _runs_alike(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _build_runs_alike(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     drawn = [system for system in systems if len(system.runs) > 1]
     if not drawn:
-        return Missing(name, "it takes several runs; name a folder of runs")
-    shade = Axis("same answer", "same answer (%)", percent=True)
+        return MissingFigure(name, "it needs several runs; name a folder of runs")
+    value = PlotAxis("same answer", "same answer (%)", percent=True)
     return Figure(
         name,
         "How often two runs give the same answer",
-        "The share of questions to which two runs give the same answer, right or wrong. The less alike runs of equal "
-        "accuracy are, the more an ensemble of them gains.",
+        "The fraction of questions to which two runs give the same answer, right or wrong. Runs of equal accuracy that "
+        "agree less gain more as an ensemble.",
         agreement.tabulate_agreement(drawn),
-        (Plot(Shape.MATRIX, Axis("run", ""), Axis("other run", ""), shade=shade),),
+        (Plot(PlotShape.MATRIX, PlotAxis("run", ""), PlotAxis("other run", ""), value=value),),
     )
 
 
-def _mistakes(name: str, systems: Sequence[System]) -> Figure | Missing:
+def _build_confident_mistakes(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     table = reliability.tabulate_mistakes(systems)
     if not table.rows:
-        return Missing(name, "there is no mistake")
+        return MissingFigure(name, "there is no mistake")
     return Figure(
         name,
-        "Mistakes the systems were surest of",
-        f"Of each system up to {reliability.MAX_MISTAKES} wrong answers, the most confident first; several runs speak "
-        "as their average.",
+        "Most confident mistakes",
+        f"Up to {reliability.MAX_MISTAKES} wrong answers of each system, the most confident first; several runs are "
+        "averaged.",
         table,
     )
 
 
-MAKERS: Mapping[str, Callable[[str, Sequence[System]], Figure | Missing]] = {
-    "accuracy-by-length": _accuracy_by_length,
-    "lengths": _lengths,
-    "accuracy-by-candidates": _accuracy_by_candidates,
-    "candidates": _candidates,
-    "accuracy-by-answer-rank": _accuracy_by_rank,
-    "answer-ranks": _ranks,
-    "calibration": _calibration,
-    "accuracy-by-coverage": _coverage,
-    "accuracy-by-answer-type": _accuracy_by_kind,
-    "accuracy-by-distance": _accuracy_by_distance,
-    "accuracy-by-known-answer": _accuracy_by_knowledge,
-    "runs-right": _runs_right,
-    "runs-alike": _runs_alike,
-    "confident-mistakes": _mistakes,
+FIGURE_BUILDERS: Mapping[str, Callable[[str, Sequence[System]], Figure | MissingFigure]] = {
+    "accuracy-by-length": _build_accuracy_by_length,
+    "lengths": _build_lengths,
+    "accuracy-by-candidates": _build_accuracy_by_candidates,
+    "candidates": _build_candidate_counts,
+    "accuracy-by-answer-rank": _build_accuracy_by_answer_rank,
+    "answer-ranks": _build_answer_ranks,
+    "calibration": _build_calibration,
+    "accuracy-by-coverage": _build_accuracy_by_coverage,
+    "accuracy-by-answer-type": _build_accuracy_by_answer_type,
+    "accuracy-by-distance": _build_accuracy_by_distance,
+    "accuracy-by-known-answer": _build_accuracy_by_known_answer,
+    "runs-right": _build_runs_right,
+    "runs-alike": _build_runs_alike,
+    "confident-mistakes": _build_confident_mistakes,
 }
-"""What is made, by the name of its files and in the order of the page."""
+"""The builder of each figure by its file name, in the order of the index."""
 
 
-def _distribution(
+def _build_distribution(
     name: str, sets: Mapping[str, QuestionFacts], values: Callable[[QuestionFacts], Ints], title: str, label: str
 ) -> Figure:
-    table = accuracy_by.tabulate_distribution({data: values(asked) for data, asked in sets.items()})
-    means = "; ".join(f"{values(asked).mean():,.1f} in {flatten_text(data)}" for data, asked in sets.items())
-    beyond = " The last bin holds everything beyond." if None in table.column("to") else ""
+    table = accuracy_by.tabulate_distribution({data: values(questions) for data, questions in sets.items()})
+    means = "; ".join(f"{values(questions).mean():,.1f} in {flatten_text(data)}" for data, questions in sets.items())
+    beyond = " The last bin is open." if None in table.column("to") else ""
     return Figure(
         name,
         title,
-        f"The share of questions in bins of equal width.{beyond} Mean: {means}.",
+        f"The fraction of questions in bins of equal width.{beyond} Mean: {means}.",
         table,
-        (Plot(Shape.HISTOGRAM, Axis("from", label), Axis("share", "questions (%)", percent=True), until="to"),),
+        (
+            Plot(
+                PlotShape.HISTOGRAM,
+                PlotAxis("from", label),
+                PlotAxis("share", "questions (%)", percent=True),
+                end_column="to",
+            ),
+        ),
     )
 
 
-def _varied(values: Ints) -> bool:
+def _is_varied(values: Ints) -> bool:
     return len(np.unique(values)) > 1
 
 
-def _ranked(asked: QuestionFacts) -> bool:
-    return bool((asked.more_frequent != NOT_FOUND).any())
+def _has_ranked_answers(questions: QuestionFacts) -> bool:
+    return bool((questions.more_frequent != NOT_FOUND).any())
 
 
-def _constant(systems: Sequence[System]) -> str:
+def _explain_same_count(systems: Sequence[System]) -> str:
     numbers = sorted({int(number) for system in systems for number in system.questions.candidates})
-    return f"{_SAME} ({', '.join(map(str, numbers))})"
+    return f"{_SAME_COUNT} ({', '.join(map(str, numbers))})"
 
 
-def _absent(every: Sequence[str], drawn: Sequence[str], why: str) -> str:
-    names = [flatten_text(name) for name in every if name not in drawn]
-    return f" Not drawn, because {why}: {', '.join(names)}." if names else ""
+def _format_omitted(names: Sequence[str], drawn: Sequence[str], reason: str) -> str:
+    omitted = [flatten_text(name) for name in names if name not in drawn]
+    return f" Not drawn, because {reason}: {', '.join(omitted)}." if omitted else ""
 
 
-def _names(systems: Sequence[System]) -> list[str]:
+def _list_names(systems: Sequence[System]) -> list[str]:
     return [system.name for system in systems]
 
 
-def _numbers(table: Table, column: str) -> list[float]:
+def _list_numbers(table: Table, column: str) -> list[float]:
     return [float(cell) for cell in table.column(column) if cell is not None]

@@ -1,4 +1,4 @@
-"""Systems -> a folder of figures: of each the picture as PNG and SVG and the numbers as CSV, and index.md to read."""
+"""Systems -> folder of figures: each as PNG, SVG and CSV, and index.md with all of them."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asreader import executors
-from asreader.charts.catalogue import MAKERS, Figure, figures
-from asreader.charts.draw import OVERLAID, Picture, picture
+from asreader.charts.catalogue import FIGURE_BUILDERS, build_figures
+from asreader.charts.drawing import MAX_OVERLAID, Picture, render_picture
+from asreader.charts.figure_spec import Figure
 from asreader.evaluation.breakdowns import systems
 from asreader.evaluation.breakdowns.breakdown_table import escape_markdown
 from asreader.evaluation.breakdowns.systems import SystemSource
 from asreader.system import atomic_files
 from asreader.system.progress import track_progress
 
-INDEX = "index.md"
-KINDS = (".png", ".svg", ".csv")
+INDEX_NAME = "index.md"
+SUFFIXES = (".png", ".svg", ".csv")
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What was found and where it lies."""
+    """The figures of an analysis, the reasons for missing ones, and the folder they are written to."""
 
     figures: tuple[Figure, ...]
     left_out: tuple[str, ...]
     folder: Path
 
     def files(self, figure: Figure) -> list[Path]:
-        """The files of one of the figures."""
-        return [self.folder / f"{figure.name}{kind}" for kind in (KINDS if figure.plots else KINDS[-1:])]
+        """The files of a figure; only CSV if it has no plots."""
+        return [self.folder / f"{figure.name}{suffix}" for suffix in (SUFFIXES if figure.plots else SUFFIXES[-1:])]
 
     def lines(self) -> list[str]:
-        """What a person is told."""
-        told = [f"{figure.name}: {figure.title}" for figure in self.figures]
-        return [*told, *self.left_out, f"{len(self.figures)} figures -> {self.folder / INDEX}"]
+        """The lines that `analyse` prints."""
+        titles = [f"{figure.name}: {figure.title}" for figure in self.figures]
+        return [*titles, *self.left_out, f"{len(self.figures)} figures -> {self.folder / INDEX_NAME}"]
 
     def as_json(self) -> dict[str, object]:
         """The document that `analyse --json` prints."""
-        shown = [
+        figures = [
             {
                 "name": figure.name,
                 "title": figure.title,
@@ -48,21 +49,21 @@ class Analysis:
             }
             for figure in self.figures
         ]
-        return {"folder": str(self.folder), "figures": shown, "left_out": self.left_out}
+        return {"folder": str(self.folder), "figures": figures, "left_out": self.left_out}
 
     def index(self) -> str:
-        """The page that shows every figure with its caption; a figure without a picture is a table."""
+        """The Markdown index: each figure with its caption, as a picture or else as a table."""
         parts = ["# Analysis"]
         for figure in self.figures:
-            shown = f"![{figure.title}]({figure.name}.svg)" if figure.plots else figure.table.to_markdown()
+            body = f"![{figure.title}]({figure.name}.svg)" if figure.plots else figure.table.to_markdown()
             links = ", ".join(f"[{path.suffix[1:].upper()}]({path.name})" for path in self.files(figure))
-            parts += [f"## {figure.title}", shown, f"{escape_markdown(figure.caption)} {links}"]
+            parts += [f"## {figure.title}", body, f"{escape_markdown(figure.caption)} {links}"]
         if self.left_out:
             parts += ["## Left out", "\n".join(f"- {escape_markdown(line)}" for line in self.left_out)]
         return "\n\n".join(parts) + "\n"
 
 
-def analyse(
+def analyse_systems(
     sources: Sequence[SystemSource],
     out: Path,
     *,
@@ -70,31 +71,35 @@ def analyse(
     format: str | None = None,
     skip_bad: bool = False,
 ) -> Analysis:
-    """Read, compute, draw and write."""
+    """Read the predictions and data, compute and draw the figures, and write them to `out`."""
     left_out: list[str] = []
-    found = figures(systems.load_systems(sources, split=split, format=format, skip_bad=skip_bad), left_out.append)
-    made = Analysis(tuple(found), tuple(left_out), out)
-    # A few figures are drawn sooner than another process is started; many small ones share the processors.
-    write(made, workers=1 if len(sources) <= OVERLAID else 0)
-    return made
+    figures = build_figures(
+        systems.load_systems(sources, split=split, format=format, skip_bad=skip_bad), left_out.append
+    )
+    analysis = Analysis(tuple(figures), tuple(left_out), out)
+    # Overlaid figures are drawn faster than a worker process starts; small multiples use all cores.
+    write_analysis(analysis, workers=1 if len(sources) <= MAX_OVERLAID else 0)
+    return analysis
 
 
-def write(made: Analysis, workers: int = 1) -> None:
-    """Write all files once everything is drawn, each as a whole; files that an earlier analysis left there go."""
-    drawn = [figure for figure in made.figures if figure.plots]
-    pictures = executors.map_ordered("local", picture, drawn, workers)
-    by_name = dict(zip((figure.name for figure in drawn), track_progress(pictures, "drawing", len(drawn)), strict=True))
-    for figure in made.figures:
-        _write_figure(figure, by_name.get(figure.name), made.folder / figure.name)
-    written = {path for figure in made.figures for path in made.files(figure)}
-    for stale in {made.folder / f"{name}{kind}" for name in MAKERS for kind in KINDS} - written:
+def write_analysis(analysis: Analysis, workers: int = 1) -> None:
+    """Draw all figures, then write each file atomically and delete stale files of an earlier analysis."""
+    plotted = [figure for figure in analysis.figures if figure.plots]
+    pictures = executors.map_ordered("local", render_picture, plotted, workers)
+    by_name = dict(
+        zip((figure.name for figure in plotted), track_progress(pictures, "drawing", len(plotted)), strict=True)
+    )
+    for figure in analysis.figures:
+        _write_figure(figure, by_name.get(figure.name), analysis.folder / figure.name)
+    written = {path for figure in analysis.figures for path in analysis.files(figure)}
+    for stale in {analysis.folder / f"{name}{suffix}" for name in FIGURE_BUILDERS for suffix in SUFFIXES} - written:
         stale.unlink(missing_ok=True)
-    atomic_files.write_text(made.folder / INDEX, made.index())
+    atomic_files.write_text(analysis.folder / INDEX_NAME, analysis.index())
 
 
-def _write_figure(figure: Figure, drawn: Picture | None, stem: Path) -> None:
+def _write_figure(figure: Figure, picture: Picture | None, stem: Path) -> None:
     atomic_files.write_text(stem.with_suffix(".csv"), figure.table.to_csv())
-    if drawn is not None:
-        atomic_files.write_text(stem.with_suffix(".svg"), drawn.svg)
+    if picture is not None:
+        atomic_files.write_text(stem.with_suffix(".svg"), picture.svg)
         with atomic_files.atomic_write(stem.with_suffix(".png")) as scratch:
-            scratch.write_bytes(drawn.png)
+            scratch.write_bytes(picture.png)

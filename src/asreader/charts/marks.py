@@ -1,7 +1,7 @@
-"""rows of a Table -> marks in a pair of matplotlib's axes: curves, points, bars, outlines, squares.
+"""rows of a Table -> marks in matplotlib axes: curves, points, bars, outlines, squares.
 
-Colours are those of Okabe and Ito, which colour-blind people tell apart; markers, lines and hatches differ too, so that
-nothing is lost in grey.
+The colours are the colour-blind safe palette of Okabe and Ito; markers, line styles and hatches differ too, so that
+figures can be read in greyscale.
 """
 
 from __future__ import annotations
@@ -16,25 +16,29 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from asreader.charts.catalogue import Axis, Plot, Shape
+from asreader.charts.figure_spec import Plot, PlotAxis, PlotShape
 from asreader.evaluation.breakdowns.breakdown_table import Cell, Table, flatten_text
 
 FONT = "DejaVu Sans"
-"""Comes with matplotlib, so that pictures are the same everywhere."""
-LABELLED = 10
-"""Runs up to which the squares of a matrix bear their numbers."""
-NAMED = 40
-"""Characters of a name in a picture."""
-ROOM, ROOM_SMALL = 56, 22
-"""Characters under the x axis."""
-BREADTH = 0.78
-"""Of all bars over one name."""
-INK, QUIET, RULE, FAINT = "#1a1a1a", "#6b6b6b", "#e3e3e3", "#c4c4c4"
+"""Bundled with matplotlib, so that pictures are the same on every machine."""
+MAX_NUMBERED_RUNS = 10
+"""Number of runs up to which the cells of a matrix show their values."""
+MAX_NAME_LENGTH = 40
+"""Number of characters of a name in a picture."""
+AXIS_CHARACTERS = 56
+SMALL_AXIS_CHARACTERS = 22
+"""Number of characters that fit below the x axis, and below that of a small multiple."""
+GROUP_WIDTH = 0.78
+"""Total width of the bars of one group; groups are 1 apart."""
+INK = "#1a1a1a"
+QUIET = "#6b6b6b"
+RULE = "#e3e3e3"
+FAINT = "#c4c4c4"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How one system is drawn, in every figure."""
+class SeriesStyle:
+    """The style of one series, the same in every figure."""
 
     colour: str
     marker: str
@@ -42,63 +46,63 @@ class Look:
     hatch: str
 
 
-LOOKS = (
-    Look("#0072B2", "o", "-", ""),
-    Look("#D55E00", "s", (0, (5, 1.6)), "////"),
-    Look("#009E73", "^", (0, (1.2, 1.2)), "...."),
-    Look("#CC79A7", "D", (0, (5, 1.4, 1.2, 1.4)), "\\\\\\\\"),
-    Look("#56B4E9", "v", (0, (2.6, 1.2)), "xxxx"),
+SERIES_STYLES = (
+    SeriesStyle("#0072B2", "o", "-", ""),
+    SeriesStyle("#D55E00", "s", (0, (5, 1.6)), "////"),
+    SeriesStyle("#009E73", "^", (0, (1.2, 1.2)), "...."),
+    SeriesStyle("#CC79A7", "D", (0, (5, 1.4, 1.2, 1.4)), "\\\\\\\\"),
+    SeriesStyle("#56B4E9", "v", (0, (2.6, 1.2)), "xxxx"),
 )
-_DOTS = (0, (1, 2))
-_GAP = (float("nan"), float("nan"))
+_DOTTED = (0, (1, 2))
+_BREAK = (float("nan"), float("nan"))
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What one system's marks look like, and which of how many neighbours over the same name they are."""
+class Series:
+    """Label and style of one series, its index and the number of series in the same axes."""
 
     label: str
-    look: Look
-    place: int = 0
-    neighbours: int = 1
+    style: SeriesStyle
+    index: int = 0
+    count: int = 1
 
     @property
-    def shift(self) -> float:
-        """From -0.5 to 0.5: where it stands among its neighbours."""
-        return (self.place + 0.5) / self.neighbours - 0.5
+    def offset(self) -> float:
+        """Position among the series of a group, from -0.5 to 0.5."""
+        return (self.index + 0.5) / self.count - 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes and the names along its x axis, if there are any."""
+    """One pair of axes and the groups along its x axis, if it has any."""
 
     axes: Axes
     plot: Plot
     groups: tuple[Cell, ...]
-    marker: float
+    marker_size: float
 
     @property
-    def ordered(self) -> bool:
-        """Whether the names along the x axis are numbers, through which a line makes sense."""
+    def has_numeric_groups(self) -> bool:
+        """Whether the groups are numbers, so that they may be connected by a line."""
         return all(isinstance(group, int) for group in self.groups)
 
-    def places(self, rows: Table) -> list[float]:
-        """Where the rows stand along the x axis."""
+    def locate_groups(self, rows: Table) -> list[float]:
+        """The x coordinates of the groups of the rows."""
         return [float(self.groups.index(group)) for group in rows.column(self.plot.x.column)]
 
-    def paint(self, rows: Table, mark: Mark) -> None:
-        """Draw the rows of one system."""
-        _PAINTERS[self.plot.shape](self, rows, mark)
+    def draw_series(self, rows: Table, series: Series) -> None:
+        """Draw the rows of one series."""
+        _SHAPE_DRAWERS[self.plot.shape](self, rows, series)
 
-    def paint_behind(self, tables: Sequence[Table]) -> None:
-        """All systems as thin grey lines, drawn as one line with gaps."""
-        ends = [end for rows in tables for end in (*_outline(self, rows), _GAP)]
-        self.axes.plot(*zip(*ends, strict=True), color=FAINT, linewidth=0.6, zorder=1)
+    def draw_background(self, tables: Sequence[Table]) -> None:
+        """Draw all series as thin grey lines; one line with breaks is faster than many lines."""
+        points = [point for rows in tables for point in (*_trace_outline(self, rows), _BREAK)]
+        self.axes.plot(*zip(*points, strict=True), color=FAINT, linewidth=0.6, zorder=1)
 
 
-def panel_on(axes: Axes, plot: Plot, table: Table, small: bool = False, shared: bool = False) -> Panel:
-    """Axes with what they have before anything is drawn; `shared` ones have the ticks of those they share with."""
-    groups = _groups(plot, table)
+def prepare_panel(axes: Axes, plot: Plot, table: Table, small: bool = False, shared: bool = False) -> Panel:
+    """Set up grid, ticks and groups of the axes; `shared` axes take the ticks of the axes they share with."""
+    groups = _list_groups(plot, table)
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     if groups:
         axes.tick_params(axis="x", length=0)
@@ -106,157 +110,198 @@ def panel_on(axes: Axes, plot: Plot, table: Table, small: bool = False, shared: 
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(nbins=5 if small else 6, steps=[1, 2, 2.5, 5, 10]))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-    if groups and (not shared or aslant(plot, table)):  # a slant is not shared
-        _name_groups(axes, plot, table, ROOM_SMALL if small else ROOM)
+    if groups and (not shared or has_slanted_names(plot, table)):  # rotation is not shared
+        _label_groups(axes, plot, table, SMALL_AXIS_CHARACTERS if small else AXIS_CHARACTERS)
     if plot.diagonal:
-        axes.plot((0, 100), (0, 100), color=QUIET, linewidth=0.8, linestyle=_DOTS, zorder=1)
+        axes.plot((0, 100), (0, 100), color=QUIET, linewidth=0.8, linestyle=_DOTTED, zorder=1)
         axes.set(xlim=(-3, 103), ylim=(-3, 103), aspect="auto" if small else "equal")
-    return Panel(axes, plot, groups, marker=2.5 if small else 4.0)
+    return Panel(axes, plot, groups, marker_size=2.5 if small else 4.0)
 
 
-def _groups(plot: Plot, table: Table) -> tuple[Cell, ...]:
-    """The names along the x axis, where it has any."""
-    named = plot.shape in (Shape.POINTS, Shape.BARS)
-    return tuple(dict.fromkeys(table.column(plot.x.column))) if named else ()
+def _list_groups(plot: Plot, table: Table) -> tuple[Cell, ...]:
+    """The groups along the x axis; none if it is continuous."""
+    is_grouped = plot.shape in (PlotShape.POINTS, PlotShape.BARS)
+    return tuple(dict.fromkeys(table.column(plot.x.column))) if is_grouped else ()
 
 
-def aslant(plot: Plot, table: Table, room: int = ROOM_SMALL) -> bool:
-    """Whether the names along the x axis are words that have no room side by side."""
-    groups = _groups(plot, table)
-    return any(isinstance(group, str) for group in groups) and sum(len(str(group)) + 1 for group in groups) > room
+def has_slanted_names(plot: Plot, table: Table, max_characters: int = SMALL_AXIS_CHARACTERS) -> bool:
+    """Whether the groups are words that do not fit side by side below the x axis."""
+    groups = _list_groups(plot, table)
+    return (
+        any(isinstance(group, str) for group in groups)
+        and sum(len(str(group)) + 1 for group in groups) > max_characters
+    )
 
 
-def _name_groups(axes: Axes, plot: Plot, table: Table, room: int) -> None:
-    """Names under the x axis: of numbers only as many as there is room for, of words all, aslant if need be."""
-    labels = [label(str(group)) for group in _groups(plot, table)]
-    words = any(isinstance(group, str) for group in _groups(plot, table))
-    step = 1 if words else -(-sum(len(name) + 1 for name in labels) // room)
-    turned: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
-    axes.set_xticks(range(0, len(labels), step), labels[::step], **(turned if aslant(plot, table, room) else {}))
+def _label_groups(axes: Axes, plot: Plot, table: Table, max_characters: int) -> None:
+    """Label the groups: as many numbers as fit, or all words, rotated if they do not fit."""
+    labels = [shorten_label(str(group)) for group in _list_groups(plot, table)]
+    has_words = any(isinstance(group, str) for group in _list_groups(plot, table))
+    step = 1 if has_words else -(-sum(len(name) + 1 for name in labels) // max_characters)
+    rotated: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(
+        range(0, len(labels), step),
+        labels[::step],
+        **(rotated if has_slanted_names(plot, table, max_characters) else {}),
+    )
     axes.set_xlim(-0.6, len(labels) - 0.4)
 
 
-def _curve(panel: Panel, rows: Table, mark: Mark) -> None:
-    plot, look = panel.plot, mark.look
-    x, y = _values(rows, plot.x), _values(rows, plot.y)
+def _draw_curve(panel: Panel, rows: Table, series: Series) -> None:
+    plot, style = panel.plot, series.style
+    x, y = _list_values(rows, plot.x), _list_values(rows, plot.y)
     if plot.interval:
-        low, high = (_values(rows, Axis(column, "", plot.y.percent)) for column in plot.interval)
-        panel.axes.fill_between(x, low, high, color=look.colour, alpha=0.16, linewidth=0, zorder=1)
+        low, high = (_list_values(rows, PlotAxis(column, "", plot.y.percent)) for column in plot.interval)
+        panel.axes.fill_between(x, low, high, color=style.colour, alpha=0.16, linewidth=0, zorder=1)
     panel.axes.plot(
-        x, y, color=look.colour, marker=look.marker, linestyle=look.line, label=mark.label, markersize=panel.marker,
-        markevery=max(1, round(len(x) / 10)), linewidth=1.3, zorder=3,
-    )  # fmt: skip
+        x,
+        y,
+        color=style.colour,
+        marker=style.marker,
+        linestyle=style.line,
+        label=series.label,
+        markersize=panel.marker_size,
+        markevery=max(1, round(len(x) / 10)),
+        linewidth=1.3,
+        zorder=3,
+    )
 
 
-def _points(panel: Panel, rows: Table, mark: Mark) -> None:
-    plot, look = panel.plot, mark.look
-    spread = min(0.5, 0.13 * mark.neighbours)
-    x = [at + spread * mark.shift for at in panel.places(rows)]
+def _draw_points(panel: Panel, rows: Table, series: Series) -> None:
+    plot, style = panel.plot, series.style
+    width = min(0.5, 0.13 * series.count)
+    x = [x + width * series.offset for x in panel.locate_groups(rows)]
     if plot.interval:
-        low, high = (_values(rows, Axis(column, "", plot.y.percent)) for column in plot.interval)
-        panel.axes.vlines(x, low, high, color=look.colour, linewidth=1.1, alpha=0.8, zorder=2)
+        low, high = (_list_values(rows, PlotAxis(column, "", plot.y.percent)) for column in plot.interval)
+        panel.axes.vlines(x, low, high, color=style.colour, linewidth=1.1, alpha=0.8, zorder=2)
     panel.axes.plot(
-        x, _values(rows, plot.y), color=look.colour, marker=look.marker, markersize=panel.marker + 0.5, linewidth=0.9,
-        linestyle=look.line if panel.ordered else "none", label=mark.label, zorder=3,
-    )  # fmt: skip
+        x,
+        _list_values(rows, plot.y),
+        color=style.colour,
+        marker=style.marker,
+        markersize=panel.marker_size + 0.5,
+        linewidth=0.9,
+        linestyle=style.line if panel.has_numeric_groups else "none",
+        label=series.label,
+        zorder=3,
+    )
 
 
-def _bars(panel: Panel, rows: Table, mark: Mark) -> None:
-    look = mark.look
-    x = [at + BREADTH * mark.shift for at in panel.places(rows)]
+def _draw_bars(panel: Panel, rows: Table, series: Series) -> None:
+    style = series.style
+    x = [x + GROUP_WIDTH * series.offset for x in panel.locate_groups(rows)]
     panel.axes.bar(
-        x, _values(rows, panel.plot.y), BREADTH / mark.neighbours, label=mark.label, edgecolor=look.colour,
-        color=_tint(look.colour) if look.hatch else look.colour, hatch=look.hatch, linewidth=0.7, zorder=2,
-    )  # fmt: skip
+        x,
+        _list_values(rows, panel.plot.y),
+        GROUP_WIDTH / series.count,
+        label=series.label,
+        edgecolor=style.colour,
+        color=_lighten_colour(style.colour) if style.hatch else style.colour,
+        hatch=style.hatch,
+        linewidth=0.7,
+        zorder=2,
+    )
 
 
-def _histogram(panel: Panel, rows: Table, mark: Mark) -> None:
-    axes, look = panel.axes, mark.look
-    edges, shares = _edges(_values(rows, panel.plot.x)), _values(rows, panel.plot.y)
-    if mark.neighbours == 1:
-        axes.stairs(shares, edges, color=look.colour, fill=True, alpha=0.25, linewidth=0, zorder=2)
-    axes.stairs(shares, edges, color=look.colour, linestyle=look.line, linewidth=1.3, label=mark.label, zorder=3)
-    if mark.place == 0 and rows.column(panel.plot.until)[-1] is None:
-        axes.axvline(edges[-2], color=QUIET, linewidth=0.6, linestyle=_DOTS, zorder=1)
-        axes.annotate(f"≥ {edges[-2]:,.6g} ", (edges[-2], 1), xycoords=("data", "axes fraction"), ha="right", va="top",
-                      size=7, color=QUIET)  # fmt: skip
+def _draw_histogram(panel: Panel, rows: Table, series: Series) -> None:
+    axes, style = panel.axes, series.style
+    edges = _compute_edges(_list_values(rows, panel.plot.x))
+    heights = _list_values(rows, panel.plot.y)
+    if series.count == 1:
+        axes.stairs(heights, edges, color=style.colour, fill=True, alpha=0.25, linewidth=0, zorder=2)
+    axes.stairs(heights, edges, color=style.colour, linestyle=style.line, linewidth=1.3, label=series.label, zorder=3)
+    if series.index == 0 and rows.column(panel.plot.end_column)[-1] is None:
+        axes.axvline(edges[-2], color=QUIET, linewidth=0.6, linestyle=_DOTTED, zorder=1)
+        axes.annotate(
+            f"≥ {edges[-2]:,.6g} ",
+            (edges[-2], 1),
+            xycoords=("data", "axes fraction"),
+            ha="right",
+            va="top",
+            size=7,
+            color=QUIET,
+        )
 
 
-def _edges(starts: list[float]) -> list[float]:
-    """The edges of bins of equal width; the last is drawn as wide as the others, however far it reaches."""
+def _compute_edges(starts: list[float]) -> list[float]:
+    """The edges of bins of equal width; the last bin is drawn as wide as the others even if it is open."""
     return [*starts, 2 * starts[-1] - starts[-2] if len(starts) > 1 else starts[-1] + 1]
 
 
-def _outline(panel: Panel, rows: Table) -> Iterator[tuple[float, float]]:
-    """The ends of the strokes of one thin line that stands for a system."""
-    x, y = _values(rows, panel.plot.x) if not panel.groups else panel.places(rows), _values(rows, panel.plot.y)
-    if panel.plot.shape is Shape.HISTOGRAM:
-        edges = _edges(x)
-        for start, stop, share in zip(edges, edges[1:], y, strict=False):
-            yield from ((start, share), (stop, share))
-    elif panel.groups and not panel.ordered:
-        for at, height in zip(x, y, strict=True):
-            yield from ((at - 0.2, height), (at + 0.2, height), _GAP)
+def _trace_outline(panel: Panel, rows: Table) -> Iterator[tuple[float, float]]:
+    """The points of a thin line that represents one series."""
+    x = panel.locate_groups(rows) if panel.groups else _list_values(rows, panel.plot.x)
+    y = _list_values(rows, panel.plot.y)
+    if panel.plot.shape is PlotShape.HISTOGRAM:
+        edges = _compute_edges(x)
+        for start, stop, height in zip(edges, edges[1:], y, strict=False):
+            yield from ((start, height), (stop, height))
+    elif panel.groups and not panel.has_numeric_groups:
+        for centre, height in zip(x, y, strict=True):
+            yield from ((centre - 0.2, height), (centre + 0.2, height), _BREAK)
     else:
         yield from zip(x, y, strict=True)
 
 
-def _matrix(panel: Panel, rows: Table, mark: Mark) -> None:
-    """Squares shaded by values off the diagonal, which says nothing; a few bear their numbers, many have a scale."""
+def _draw_matrix(panel: Panel, rows: Table, series: Series) -> None:
+    """Squares shaded by value, without the diagonal; few squares show their values, many have a colour bar."""
     axes, plot = panel.axes, panel.plot
-    assert plot.shade is not None
+    assert plot.value is not None
     names = tuple(dict.fromkeys(rows.column(plot.x.column)))
-    values = np.array(_values(rows, plot.shade)).reshape(len(names), len(names))
+    values = np.array(_list_values(rows, plot.value)).reshape(len(names), len(names))
     np.fill_diagonal(values, np.nan)
-    middle, span = (np.nanmax(values) + np.nanmin(values)) / 2, np.nanmax(values) - np.nanmin(values)
-    reach = max(5.0, span / 2)  # a difference of a point or two shall not look like more
-    mesh = axes.pcolormesh(values, cmap="Blues", vmin=middle - reach, vmax=middle + reach)
+    low, high = np.nanmin(values), np.nanmax(values)
+    middle = (high + low) / 2
+    half_range = max(5.0, (high - low) / 2)  # small differences must not look large
+    mesh = axes.pcolormesh(values, cmap="Blues", vmin=middle - half_range, vmax=middle + half_range)
     mesh.set_edgecolor("white")
-    places, labels = np.arange(len(names)) + 0.5, [label(str(name), 16) for name in names]
-    axes.set_xticks(places, labels, rotation=90 if max(map(len, labels)) > 3 else 0)
-    axes.set_yticks(places, labels)
-    axes.tick_params(length=0, labelsize=8 if len(names) <= LABELLED else 6)
+    centres = np.arange(len(names)) + 0.5
+    labels = [shorten_label(str(name), 16) for name in names]
+    axes.set_xticks(centres, labels, rotation=90 if max(map(len, labels)) > 3 else 0)
+    axes.set_yticks(centres, labels)
+    axes.tick_params(length=0, labelsize=8 if len(names) <= MAX_NUMBERED_RUNS else 6)
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.set_aspect("equal")
     axes.invert_yaxis()
-    if len(names) > LABELLED:
-        bar = axes.figure.colorbar(mesh, ax=axes, shrink=0.7, aspect=18, label=plot.shade.label)
+    if len(names) > MAX_NUMBERED_RUNS:
+        bar = axes.figure.colorbar(mesh, ax=axes, shrink=0.7, aspect=18, label=plot.value.label)
         bar.outline.set_visible(False)
         if bar.solids is not None:
             bar.solids.set_rasterized(False)
         return
     for row, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
-        value, ink = values[row, column], "white" if values[row, column] > middle + 0.1 * reach else INK
+        value = values[row, column]
+        ink = "white" if value > middle + 0.1 * half_range else INK
         axes.text(column + 0.5, row + 0.5, f"{value:.1f}", ha="center", va="center", size=7, color=ink)
 
 
-_PAINTERS: Mapping[Shape, Callable[[Panel, Table, Mark], None]] = {
-    Shape.CURVE: _curve,
-    Shape.POINTS: _points,
-    Shape.BARS: _bars,
-    Shape.HISTOGRAM: _histogram,
-    Shape.MATRIX: _matrix,
+_SHAPE_DRAWERS: Mapping[PlotShape, Callable[[Panel, Table, Series], None]] = {
+    PlotShape.CURVE: _draw_curve,
+    PlotShape.POINTS: _draw_points,
+    PlotShape.BARS: _draw_bars,
+    PlotShape.HISTOGRAM: _draw_histogram,
+    PlotShape.MATRIX: _draw_matrix,
 }
 
 
-def _values(rows: Table, axis: Axis) -> list[float]:
-    """A column as numbers, shares in per cent; a missing one is a gap."""
+def _list_values(rows: Table, axis: PlotAxis) -> list[float]:
+    """A column as numbers, fractions in per cent; missing values are NaN."""
     return [float("nan" if cell is None else cell) * (100 if axis.percent else 1) for cell in rows.column(axis.column)]
 
 
-def _tint(colour: str) -> str:
-    """A light shade, on which a hatch of the colour itself is seen."""
-    return "#" + "".join(f"{round(255 - 0.25 * (255 - int(colour[at : at + 2], 16))):02x}" for at in (1, 3, 5))
+def _lighten_colour(colour: str) -> str:
+    """A lighter colour, on which a hatch in the original colour is visible."""
+    return "#" + "".join(f"{round(255 - 0.25 * (255 - int(colour[start : start + 2], 16))):02x}" for start in (1, 3, 5))
 
 
-def label(text: str, longest: int = NAMED) -> str:
-    """A name of bearable length in letters that the font has."""
-    shown = flatten_text(text, longest)
-    shown = shown if len(shown) <= longest else shown[: longest - 1] + "…"
-    return "".join(letter if ord(letter) in _letters() else "\N{REPLACEMENT CHARACTER}" for letter in shown)
+def shorten_label(text: str, max_length: int = MAX_NAME_LENGTH) -> str:
+    """A name of limited length; characters that the font lacks are replaced."""
+    short = flatten_text(text, max_length)
+    short = short if len(short) <= max_length else short[: max_length - 1] + "…"
+    return "".join(letter if ord(letter) in _list_glyphs() else "\N{REPLACEMENT CHARACTER}" for letter in short)
 
 
 @cache
-def _letters() -> frozenset[int]:
+def _list_glyphs() -> frozenset[int]:
     return frozenset(font_manager.get_font(font_manager.findfont(FONT)).get_charmap())

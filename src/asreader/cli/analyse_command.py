@@ -32,7 +32,7 @@ def analyse(
     from asreader.evaluation.breakdowns import systems
 
     sources = [systems.SystemSource(pred, data, name), *(systems.parse_source(text, data) for text in also)]
-    analysis = export.analyse(sources, out, split=split, format=format, skip_bad=skip_bad)
+    analysis = export.analyse_systems(sources, out, split=split, format=format, skip_bad=skip_bad)
     if as_json:
         print_json(analysis.as_json())
     else:

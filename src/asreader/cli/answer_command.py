@@ -28,24 +28,24 @@ def answer(
     as_json: AsJson = False,
 ) -> None:
     """Answer a question about a text and show the attention."""
-    from asreader.attention import highlight
+    from asreader.attention import html_view, terminal_view
     from asreader.inference.reader import Reader
     from asreader.system import atomic_files
 
     choices = [part.strip() for part in candidates.split(",") if part.strip()] if candidates else None
     result = Reader.load(run, device).answer(_read_document(document), question, choices)
     if html is not None:
-        atomic_files.write_text(html, highlight.page(result))
+        atomic_files.write_text(html, html_view.render_answer_page(result))
     if picture is not None:
-        from asreader.attention import pictures
+        from asreader.attention import figure_file
 
-        pictures.write(result, picture)
+        figure_file.write_figure(result, picture)
     if as_json:
         print_json(result.as_json(top))
     else:
         from asreader.cli.tables import print_renderable
 
-        print_renderable(highlight.terminal(result, top))
+        print_renderable(terminal_view.render_terminal(result, top))
 
 
 def _read_document(document: str) -> str:

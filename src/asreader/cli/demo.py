@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 import asreader
-from asreader.attention import highlight
+from asreader.attention import terminal_view
 from asreader.baselines import predict_answers
 from asreader.cloze.stories.generator import generate_stories
 from asreader.data.dataset import read_examples
@@ -66,7 +66,7 @@ def run_demo(out: Path) -> None:
     console.rule("5  one right and one wrong answer, and the attention", align="left")
     for example, answer in _find_right_and_wrong(reader):
         console.print(Text(f"question: {' '.join(example.question)}   (correct answer: {example.answer})"))
-        console.print(highlight.terminal(answer, top=4))
+        console.print(terminal_view.render_terminal(answer, top=4))
         console.print()
 
     console.rule("6  January or March?", align="left")

@@ -9,21 +9,21 @@ import typer
 
 from asreader.cli.options import Data, Device, Format, HtmlFile, SkipBad, Split
 from asreader.errors import InputError
-from asreader.pages.showing import Order, Show
+from asreader.pages.filter_options import AnswerSelection, QuestionOrder
 
 
 def gallery(
     run: Annotated[str, typer.Argument(help="run folder, or 'bundled'")],
     data: Data,
     out: HtmlFile,
-    show: Annotated[Show, typer.Option(help="which questions to show")] = Show.every,
+    show: Annotated[AnswerSelection, typer.Option(help="which questions to show")] = AnswerSelection.every,
     top: Annotated[int, typer.Option(min=1, help="maximum number of questions")] = 20,
     word: Annotated[str, typer.Option(help="only questions with this word in document or question")] = "",
     answer: Annotated[str, typer.Option(help="only questions with this right or given answer")] = "",
     confidence: Annotated[
         str, typer.Option(help="only answers with this confidence, such as 0.5:0.9", metavar="LOW:HIGH")
     ] = "0:1",
-    sort: Annotated[Order | None, typer.Option(help="order; without it, the one that fits --show")] = None,
+    sort: Annotated[QuestionOrder | None, typer.Option(help="order; without it, the one that fits --show")] = None,
     predictions: Annotated[
         Path | None, typer.Option(help="saved predictions of the run on this data, if there are any", metavar="FILE")
     ] = None,
@@ -34,15 +34,17 @@ def gallery(
 ) -> None:
     """Write an HTML page of questions, answers and attention."""
     from asreader.inference.reader import Reader
-    from asreader.pages import cases
-    from asreader.pages import gallery as galleries
+    from asreader.pages import gallery_page as galleries
+    from asreader.pages import question_filter
 
     low, high = _parse_confidence_range(confidence)
-    question_filter = cases.Wish(show, word, answer, low, high, sort, top)
+    selection = question_filter.QuestionFilter(show, word, answer, low, high, sort, top)
     reader = Reader.load(run, device)
-    questions = cases.questions(data, split=split, format=format, skip_bad=skip_bad)
+    questions = question_filter.read_questions(data, split=split, format=format, skip_bad=skip_bad)
     title = f"{'The bundled reader' if run == 'bundled' else run} on {data}"
-    count = galleries.write(out, reader, title, galleries.cases(reader, questions, predictions), question_filter)
+    count = galleries.write_gallery(
+        out, reader, title, galleries.answer_questions(reader, questions, predictions), selection
+    )
     print(f"{count} questions -> {out}")
 
 

@@ -22,7 +22,7 @@ def report(
 
     Results, learning curves, settings, data, figures, examples and the commands that reproduce it, in one file.
     """
-    from asreader.pages import report as reports
+    from asreader.pages import report_page as reports
 
-    reports.write(path, out, paper.value if paper else None, data)
+    reports.write_report(path, out, paper.value if paper else None, data)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB; open it in a browser")

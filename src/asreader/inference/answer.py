@@ -56,6 +56,6 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
-        from asreader.attention import highlight
+        from asreader.attention import html_view
 
-        return highlight.html(self)
+        return html_view.render_fragment(self)

@@ -1,4 +1,4 @@
-"""Subject -> the results of a report: figures that matter, the paper's table, rules that learn nothing, every run."""
+"""ReportData -> results section: key figures, the paper's result table, baselines, all runs."""
 
 from __future__ import annotations
 
@@ -8,118 +8,141 @@ from asreader import baselines
 from asreader.errors import InputError
 from asreader.evaluation.metrics import Scores
 from asreader.evaluation.result_table import ResultRow
-from asreader.pages import records
-from asreader.pages.page import folded, grouped, keys, missing, table, tried, value
-from asreader.pages.records import Record
-from asreader.pages.subject import Subject
+from asreader.pages.page import (
+    KeyFigure,
+    build_details,
+    build_grouped_table,
+    build_key_figures,
+    build_missing_note,
+    build_section_or_error,
+    build_table,
+    format_setting,
+)
+from asreader.pages.report_data import ReportData
+from asreader.pages.run_records import RunRecord, find_varied_settings, flatten_settings
 from asreader.system.markup import Content, Markup, element, isolate_word, join_content, shorten_word
 
-RULES = {"maximum_frequency": "most frequent candidate", "uniform": "chance"}
+BASELINES = {"maximum_frequency": "most frequent candidate", "uniform": "chance"}
 
 
-def outcome(subject: Subject) -> Markup:
-    if not subject.answered:
+def build_results(report: ReportData) -> Markup:
+    """Key figures, one table of results, the baselines and a folded table of all runs."""
+    if not report.scored_runs:
         raise InputError("no run has predicted its validation data yet (predictions/valid.jsonl); train it to its end")
-    parts = [_facts(subject)]
-    if len(subject.answered) < len(subject.records):
-        left = [record.name for record in subject.records if record not in subject.answered]
-        parts.append(missing(f"Without predictions and so not counted: {', '.join(map(shorten_word, left))}."))
-    alone = len(subject.answered) == 1 and not subject.paper
-    parts.append(_single(subject.answered[0]) if alone else _rows(subject.rows))
-    parts.append(tried(_rules, subject))
-    if len(subject.records) > 1:
-        parts.append(_runs(subject))
+    parts = [_build_key_figures(report)]
+    if len(report.scored_runs) < len(report.records):
+        unscored = [shorten_word(record.name) for record in report.records if record not in report.scored_runs]
+        parts.append(build_missing_note(f"Without predictions and so not counted: {', '.join(unscored)}."))
+    if len(report.scored_runs) == 1 and not report.paper:
+        parts.append(_build_score_table(report.scored_runs[0]))
+    else:
+        parts.append(_build_result_table(report.result_rows))
+    parts.append(build_section_or_error(_build_baselines, report))
+    if len(report.records) > 1:
+        parts.append(_build_run_table(report))
     return join_content(parts)
 
 
-def _facts(subject: Subject) -> Markup:
-    best = subject.best.scores["valid"]
-    interval = f"95% interval {_between(best.interval)}"
-    facts = [("validation accuracy", f"{best.accuracy:.1%}", interval)]
-    if len(subject.answered) > 1:
-        together = [row for row in subject.rows if row.part == "ensembles" and row.valid is not None]
-        facts = [("best single run", f"{best.accuracy:.1%}", interval)]
-        facts += [(row.name, _percent(row.valid), "") for row in together if "greedy ensemble" in row.name][:1]
-        facts.append(("runs", f"{len(subject.records):,}", ""))
-    facts.append(
-        ("questions", f"{best.questions:,}", f"{best.questions - round(best.accuracy * best.questions):,} wrong")
-    )
-    validated = [point for point in subject.best.points if point.kind == "valid"]
-    if validated:
-        facts.append(("steps", f"{subject.best.points[-1].step:,}", f"{len(validated)} validations"))
-    return keys(facts)
+def _build_key_figures(report: ReportData) -> Markup:
+    best = report.best_run.scores["valid"]
+    low, high = best.interval
+    interval = f"95% interval {100 * low:.1f} to {100 * high:.1f}"
+    accuracy = f"{best.accuracy:.1%}"
+    if len(report.scored_runs) > 1:
+        figures = [KeyFigure("best single run", accuracy, interval)]
+        figures += _list_ensemble_figures(report.result_rows)[:1]
+        figures.append(KeyFigure("runs", f"{len(report.records):,}"))
+    else:
+        figures = [KeyFigure("validation accuracy", accuracy, interval)]
+    wrong = best.questions - round(best.accuracy * best.questions)
+    figures.append(KeyFigure("questions", f"{best.questions:,}", f"{wrong:,} wrong"))
+    metrics = report.best_run.metrics
+    validations = sum(row.kind == "valid" for row in metrics)
+    if validations:
+        figures.append(KeyFigure("steps", f"{metrics[-1].step:,}", f"{validations} validations"))
+    return build_key_figures(figures)
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:.1%}"
-
-
-def _single(record: Record) -> Markup:
-    found = record.scores
-    rows: list[list[Content]] = [["accuracy", *(_figure(one.accuracy, one.interval) for one in found.values())]]
-    tops = [top for top in next(iter(found.values())).accuracy_at if top > 1]
-    rows += [[f"answer in the best {top}", *(_share(one.accuracy_at[top]) for one in found.values())] for top in tops]
-    rows.append(["questions", *(f"{one.questions:,}" for one in found.values())])
-    return table(["", *found], rows, caption="In per cent, with 95% intervals", numbers=range(1, len(found) + 1))
-
-
-def _rows(found: Sequence[ResultRow]) -> Markup:
-    """The paper's table; columns without any figure are left out."""
-    titles = {"valid": "valid", "test": "test", "paper_valid": "paper, valid", "paper_test": "paper, test"}
-    used = {key: title for key, title in titles.items() if any(getattr(row, key) is not None for row in found)}
-    body: dict[str, list[list[Content]]] = {}
-    for row in found:
-        body.setdefault(row.part, []).append([row.name, *(_cell(row, key) for key in used)])
-    note = "In per cent, with 95% intervals over questions; ± is the standard deviation between seeds"
-    return grouped(["", *used.values()], body, caption=note, numbers=range(1, len(used) + 1))
-
-
-def _cell(row: ResultRow, key: str) -> Content:
-    value = getattr(row, key)
-    if value is None:
-        return None
-    deviation, interval = (getattr(row, f"{key}_{what}", None) for what in ("deviation", "interval"))
-    if deviation is not None:
-        return f"{_share(value)} ± {_share(deviation)}"
-    return _figure(value, interval) if interval is not None else _share(value)
-
-
-def _figure(value: float, interval: tuple[float, float]) -> Markup:
-    low, high = map(_share, interval)
-    return join_content([_share(value), " ", element("span", f"{low}–{high}", class_="interval")])
-
-
-def _rules(subject: Subject) -> Markup:
-    """What rules score on the same questions that learn nothing."""
-    said = [
-        f"{told} {_share(baselines.evaluate_baseline(name, subject.questions).scores.accuracy)}"
-        for name, told in RULES.items()
+def _list_ensemble_figures(rows: Sequence[ResultRow]) -> list[KeyFigure]:
+    """The validation accuracies of the greedy ensembles."""
+    return [
+        KeyFigure(row.name, f"{row.valid:.1%}")
+        for row in rows
+        if row.part == "ensembles" and row.valid is not None and "greedy ensemble" in row.name
     ]
-    return element("p", f"On the same questions, without learning anything: {'; '.join(said)}.", class_="quiet")
 
 
-def _runs(subject: Subject) -> Markup:
-    """One line a run, the best first."""
-    differ = records.varied(subject.records)
-    splits = [split for split in ("valid", "test") if any(split in record.scores for record in subject.records)]
-    header = ["run", *differ, *splits]
+def _build_score_table(record: RunRecord) -> Markup:
+    """The scores of a single run, one column per split."""
+    columns = list(record.scores.values())
+    rows: list[list[Content]] = [
+        ["accuracy", *(_render_interval(scores.accuracy, scores.interval) for scores in columns)]
+    ]
+    for top in columns[0].accuracy_at:
+        if top > 1:
+            accuracies = [_format_percent(scores.accuracy_at[top]) for scores in columns]
+            rows.append([f"answer in the best {top}", *accuracies])
+    rows.append(["questions", *(f"{scores.questions:,}" for scores in columns)])
+    return build_table(
+        ["", *record.scores], rows, caption="In per cent, with 95% intervals", numbers=range(1, len(columns) + 1)
+    )
+
+
+def _build_result_table(rows: Sequence[ResultRow]) -> Markup:
+    """The paper's table; empty columns are left out."""
+    titles = {"valid": "valid", "test": "test", "paper_valid": "paper, valid", "paper_test": "paper, test"}
+    columns = {key: title for key, title in titles.items() if any(getattr(row, key) is not None for row in rows)}
+    groups: dict[str, list[list[Content]]] = {}
+    for row in rows:
+        groups.setdefault(row.part, []).append([row.name, *(_render_cell(row, column) for column in columns)])
+    caption = "In per cent, with 95% intervals over questions; ± is the standard deviation between seeds"
+    return build_grouped_table(["", *columns.values()], groups, caption=caption, numbers=range(1, len(columns) + 1))
+
+
+def _render_cell(row: ResultRow, column: str) -> Content:
+    """An accuracy with its standard deviation or its interval, if there is one."""
+    accuracy = getattr(row, column)
+    if accuracy is None:
+        return None
+    deviation = getattr(row, f"{column}_deviation", None)
+    if deviation is not None:
+        return f"{_format_percent(accuracy)} ± {_format_percent(deviation)}"
+    interval = getattr(row, f"{column}_interval", None)
+    return _format_percent(accuracy) if interval is None else _render_interval(accuracy, interval)
+
+
+def _render_interval(accuracy: float, interval: tuple[float, float]) -> Markup:
+    low, high = map(_format_percent, interval)
+    return join_content([_format_percent(accuracy), " ", element("span", f"{low}–{high}", class_="interval")])
+
+
+def _build_baselines(report: ReportData) -> Markup:
+    """The accuracies of baselines that learn nothing, on the same questions."""
+    accuracies = [
+        f"{title} {_format_percent(baselines.evaluate_baseline(name, report.questions).scores.accuracy)}"
+        for name, title in BASELINES.items()
+    ]
+    return element("p", f"On the same questions, without learning anything: {'; '.join(accuracies)}.", class_="quiet")
+
+
+def _build_run_table(report: ReportData) -> Markup:
+    """One row per run, the best first, with the settings that vary."""
+    varied = find_varied_settings(report.records)
+    splits = [split for split in ("valid", "test") if any(split in record.scores for record in report.records)]
+    header = ["run", *varied, *splits]
     rows = []
-    for record in sorted(subject.records, key=lambda record: -record.accuracy):
-        own = records.flat(record.settings)
-        told = [value(own.get(key)) for key in differ]
-        figures = [_accuracy(record.scores.get(split)) for split in splits]
-        rows.append([isolate_word(record.name), *told, *figures])
-    numbers = range(1 + len(differ), len(header))
-    return folded(f"all {len(rows)} runs", table(header, rows, numbers=numbers))
+    for record in sorted(report.records, key=lambda record: -record.accuracy):
+        settings = flatten_settings(record.settings)
+        values = [format_setting(settings.get(key)) for key in varied]
+        accuracies = [_render_accuracy(record.scores.get(split)) for split in splits]
+        rows.append([isolate_word(record.name), *values, *accuracies])
+    numbers = range(1 + len(varied), len(header))
+    return build_details(f"all {len(rows)} runs", build_table(header, rows, numbers=numbers))
 
 
-def _accuracy(found: Scores | None) -> Content:
-    return None if found is None else _figure(found.accuracy, found.interval)
+def _render_accuracy(scores: Scores | None) -> Content:
+    return None if scores is None else _render_interval(scores.accuracy, scores.interval)
 
 
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f}"
-
-
-def _between(interval: tuple[float, float]) -> str:
-    return f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f}"
+def _format_percent(fraction: float) -> str:
+    return f"{100 * fraction:.1f}"

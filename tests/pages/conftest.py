@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to through a pipe; tests that want one are skipped where there is none."""
+"""Headless Chromium over the DevTools pipe (tests are skipped without it), and a strict parser of pages."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ OPTIONS = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-ex
 
 @dataclass
 class Visit:
-    """What happened while a page was open."""
+    """Events while a page was open."""
 
-    complaints: list[str] = field(default_factory=list)  # console messages, errors, refusals of the page's policy
-    requests: list[str] = field(default_factory=list)  # addresses asked for, the page's own file among them
+    messages: list[str] = field(default_factory=list)  # console messages, errors, policy violations
+    requests: list[str] = field(default_factory=list)  # requested URLs, including the page's own file
 
 
 class Browser:
     """One page of a browser: open a file, run a script in it, press keys, take a picture."""
 
     def __init__(self, program: str, folder: Path) -> None:
-        ours, theirs = os.pipe(), os.pipe()
-        shell = f'exec "$0" {OPTIONS} --user-data-dir="$1" about:blank 3<&{ours[0]} 4>&{theirs[1]}'
+        commands, replies = os.pipe(), os.pipe()
+        shell = f'exec "$0" {OPTIONS} --user-data-dir="$1" about:blank 3<&{commands[0]} 4>&{replies[1]}'
         self._process = subprocess.Popen(
-            ["bash", "-c", shell, program, str(folder)], pass_fds=(ours[0], theirs[1]), stderr=subprocess.DEVNULL
+            ["bash", "-c", shell, program, str(folder)], pass_fds=(commands[0], replies[1]), stderr=subprocess.DEVNULL
         )
-        os.close(ours[0])
-        os.close(theirs[1])
-        self._writing, self._reading = os.fdopen(ours[1], "wb"), os.fdopen(theirs[0], "rb")
-        self._numbers, self._rest = itertools.count(1), b""
+        os.close(commands[0])
+        os.close(replies[1])
+        self._writing, self._reading = os.fdopen(commands[1], "wb"), os.fdopen(replies[0], "rb")
+        self._ids, self._buffer = itertools.count(1), b""
         self._session = ""
         self.visit = Visit()
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -49,67 +49,67 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
-        """One command and its result."""
-        number = next(self._numbers)
-        message = {"id": number, "method": method, "params": parameters}
+        """Send a command and return its result."""
+        number = next(self._ids)
+        request = {"id": number, "method": method, "params": parameters}
         self._writing.write(
-            json.dumps(message | ({"sessionId": self._session} if self._session else {})).encode() + b"\0"
+            json.dumps(request | ({"sessionId": self._session} if self._session else {})).encode() + b"\0"
         )
         self._writing.flush()
         while True:
-            heard = self._heard()
-            if heard.get("id") == number:
-                assert "error" not in heard, heard
-                result: dict[str, Any] = heard["result"]
+            message = self._receive()
+            if message.get("id") == number:
+                assert "error" not in message, message
+                result: dict[str, Any] = message["result"]
                 return result
 
-    def _heard(self) -> dict[str, Any]:
-        """The next message; events that matter are noted."""
-        while b"\0" not in self._rest:
+    def _receive(self) -> dict[str, Any]:
+        """The next message; requests and console messages are recorded in `visit`."""
+        while b"\0" not in self._buffer:
             more = os.read(self._reading.fileno(), 1 << 20)
-            assert more, "the browser has gone"
-            self._rest += more
-        line, _, self._rest = self._rest.partition(b"\0")
-        heard: dict[str, Any] = json.loads(line)
-        match heard.get("method"):
+            assert more, "the browser has exited"
+            self._buffer += more
+        line, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(line)
+        match message.get("method"):
             case "Network.requestWillBeSent":
-                self.visit.requests.append(heard["params"]["request"]["url"])
+                self.visit.requests.append(message["params"]["request"]["url"])
             case "Log.entryAdded" | "Runtime.exceptionThrown" | "Runtime.consoleAPICalled":
-                self.visit.complaints.append(json.dumps(heard["params"]))
-        return heard
+                self.visit.messages.append(json.dumps(message["params"]))
+        return message
 
     def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False) -> Visit:
-        """Load a page and wait for it."""
+        """Load a page and wait until it is drawn."""
         self.visit = Visit()
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
         self.call("Page.navigate", url=path.resolve().as_uri())
-        while self._heard().get("method") != "Page.loadEventFired":
+        while self._receive().get("method") != "Page.loadEventFired":
             pass
-        self.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return self.visit
 
-    def value(self, script: str) -> Any:
-        """What a script gives; promises are waited for."""
-        found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        return found["result"].get("value")
+    def evaluate(self, script: str) -> Any:
+        """The result of a script; promises are awaited."""
+        response = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        return response["result"].get("value")
 
     def press(self, key: str) -> None:
-        """A key, down and up."""
+        """Press and release a key."""
         code = {"Tab": 9, "Enter": 13, "Escape": 27}.get(key, ord(key[0].upper()))
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
 
-    def screenshot(self, path: Path, whole: bool = True) -> None:
-        """The page as a PNG."""
-        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(taken["data"]))
+    def save_screenshot(self, path: Path, whole: bool = True) -> None:
+        """Write the page as PNG."""
+        response = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(response["data"]))
 
     def close(self) -> None:
-        """End the browser."""
+        """Stop the browser."""
         self._writing.close()
         self._reading.close()
         self._process.kill()
@@ -127,7 +127,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 class Page(HTMLParser):
-    """Elements with attributes and text; refuses whatever could run, load or leave the page."""
+    """Elements, attributes and text of a page; fails on anything that could run, load or link outside."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -139,11 +139,13 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         assert tag in ALLOWED, tag
-        own = {name: value or "" for name, value in attributes}
-        self.elements.append((tag, own))
-        assert not [name for name in own if name.startswith("on") or name in ("style", "action", "formaction")], own
-        assert own.get("href", "#").startswith("#"), own
-        assert own.get("src", "data:image/svg+xml;base64,").startswith("data:image/svg+xml;base64,"), tag
+        values = {name: value or "" for name, value in attributes}
+        self.elements.append((tag, values))
+        assert not [name for name in values if name.startswith("on") or name in ("style", "action", "formaction")], (
+            values
+        )
+        assert values.get("href", "#").startswith("#"), values
+        assert values.get("src", "data:image/svg+xml;base64,").startswith("data:image/svg+xml;base64,"), tag
         self._raw = tag if tag in ("style", "script") else self._raw
 
     def handle_endtag(self, tag: str) -> None:
@@ -153,19 +155,19 @@ class Page(HTMLParser):
         self.text += "" if self._raw else data
 
     def all(self, tag: str) -> list[dict[str, str]]:
-        """The attributes of every element of this name."""
+        """The attributes of each element with this tag."""
         return [attributes for name, attributes in self.elements if name == tag]
 
     def check(self, scripts: int = 1) -> None:
-        """What holds for every page of ours."""
-        ids = [own["id"] for _, own in self.elements if "id" in own]
+        """Assert what must hold for every page."""
+        ids = [values["id"] for _, values in self.elements if "id" in values]
         assert len(ids) == len(set(ids))
-        assert {own["href"].removeprefix("#") for own in self.all("a")} <= set(ids)
-        assert {own["aria-labelledby"] for _, own in self.elements if "aria-labelledby" in own} <= set(ids)
+        assert {link["href"].removeprefix("#") for link in self.all("a")} <= set(ids)
+        assert {values["aria-labelledby"] for _, values in self.elements if "aria-labelledby" in values} <= set(ids)
         assert len(self.all("script")) == scripts and len(self.all("h1")) == 1
-        assert all(own.get("alt") for own in self.all("img"))
-        assert all(own.get("scope") for own in self.all("th"))
-        assert "default-src 'none'" in next(own["content"] for own in self.all("meta") if "http-equiv" in own)
+        assert all(image.get("alt") for image in self.all("img"))
+        assert all(cell.get("scope") for cell in self.all("th"))
+        assert "default-src 'none'" in next(meta["content"] for meta in self.all("meta") if "http-equiv" in meta)
         levels = [int(tag[1]) for tag, _ in self.elements if tag in ("h1", "h2", "h3", "h4")]
         assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 

@@ -1,4 +1,4 @@
-"""Slices against loops and dictionaries: what is known of questions, groups of them, their accuracy and interval."""
+"""Slices compared with plain loops: facts about questions, groups, accuracies and intervals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def examples(draw: st.DrawFn) -> list[Example]:
 
 
 def mentions(words: tuple[str, ...], candidate: str) -> list[int]:
-    """Where a candidate ends in the document, looked for word by word."""
+    """The end of each mention of a candidate in the document."""
     parts = candidate.split()
     ends = []
     for start in range(len(words)):
@@ -46,7 +46,7 @@ def mentions(words: tuple[str, ...], candidate: str) -> list[int]:
 
 
 @given(examples())
-def test_what_is_known_of_questions(asked: list[Example]) -> None:
+def test_question_facts_match_plain_loops(asked: list[Example]) -> None:
     found = slices.describe_questions("made", asked)
     known = [example for example in asked if example.answer is not None]
     assert list(found.ids) == [example.id for example in known]
@@ -67,7 +67,7 @@ def test_what_is_known_of_questions(asked: list[Example]) -> None:
 
 
 @given(examples())
-def test_places_by_frequency_are_those_of_the_statistics(asked: list[Example]) -> None:
+def test_rank_weights_match_the_statistics(asked: list[Example]) -> None:
     known = [example for example in asked if example.answer is not None and example.candidates]
     weights = slices.compute_rank_weights(slices.describe_questions("made", known))
     ranked = sum(bool((example.answer or "").strip()) for example in known)
@@ -94,7 +94,7 @@ def test_places_by_frequency_are_those_of_the_statistics(asked: list[Example]) -
         ("", slices.CASELESS),
     ],
 )
-def test_kinds_of_answers(answer: str, kind: str) -> None:
+def test_answer_types(answer: str, kind: str) -> None:
     assert slices.classify_answer(answer) == kind
 
 
@@ -108,7 +108,7 @@ verdicts = st.integers(1, 4).flatmap(
 
 
 @given(verdicts, st.data())
-def test_shares_are_those_of_a_loop(right: list[list[bool]], data: st.DataObject) -> None:
+def test_accuracy_and_interval_match_a_loop(right: list[list[bool]], data: st.DataObject) -> None:
     size = len(right[0])
     parts = data.draw(st.lists(st.sampled_from((0, 1, 2, 3)), min_size=size, max_size=size))
     weights = [Fraction(1, part) if part else Fraction(0) for part in parts]
@@ -130,13 +130,13 @@ def test_shares_are_those_of_a_loop(right: list[list[bool]], data: st.DataObject
 
 
 @given(verdicts)
-def test_one_run_has_wilsons_interval(right: list[list[bool]]) -> None:
+def test_one_run_has_the_wilson_interval(right: list[list[bool]]) -> None:
     found = slices.compute_accuracy_share(np.array(right[:1]), np.ones(len(right[0]), dtype=np.bool_))
     assert isinstance(found.questions, int)
     assert (found.low, found.high) == compute_wilson_interval(sum(right[0]) / len(right[0]), len(right[0]))
 
 
-def test_runs_that_differ_widen_the_interval() -> None:
+def test_disagreeing_runs_widen_the_interval() -> None:
     alike = np.array([[True, True, False, False] * 25] * 2)
     apart = np.array([[True] * 70 + [False] * 30, [True] * 30 + [False] * 70])
     group = np.ones(100, dtype=np.bool_)
@@ -146,7 +146,7 @@ def test_runs_that_differ_widen_the_interval() -> None:
 
 
 @given(values)
-def test_equal_buckets_are_equal_and_rising(numbers: np.ndarray) -> None:
+def test_equal_buckets_have_equal_sizes_and_rising_values(numbers: np.ndarray) -> None:
     parts = [part.tolist() for part in slices.split_into_equal_buckets(numbers)]
     order = sorted(range(len(numbers)), key=lambda place: (numbers[place], place))
     assert [place for part in parts for place in part] == order
@@ -155,7 +155,7 @@ def test_equal_buckets_are_equal_and_rising(numbers: np.ndarray) -> None:
 
 
 @given(values)
-def test_whole_buckets_keep_equals_together(numbers: np.ndarray) -> None:
+def test_value_buckets_keep_equal_values_together(numbers: np.ndarray) -> None:
     expected: dict[int, list[int]] = {}
     for value, times in sorted(Counter(numbers.tolist()).items()):
         middle = Fraction(sum(number < value for number in numbers.tolist())) + Fraction(times, 2)
@@ -167,7 +167,7 @@ def test_whole_buckets_keep_equals_together(numbers: np.ndarray) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 3000), min_size=1, max_size=40), min_size=1, max_size=3))
-def test_bins_hold_every_question_once(numbers: list[list[int]]) -> None:
+def test_every_question_is_in_one_bin(numbers: list[list[int]]) -> None:
     found = slices.compute_histograms([np.array(own) for own in numbers])
     for own, parts in zip(numbers, found, strict=True):
         for part in parts:
@@ -183,7 +183,7 @@ def test_bins_hold_every_question_once(numbers: list[list[int]]) -> None:
         assert len(parts) <= slices.BINS + 2
 
 
-def test_the_last_bin_takes_what_lies_far_out() -> None:
+def test_last_bin_holds_outliers() -> None:
     (found,) = slices.compute_histograms([np.array([*range(20, 60)] * 10 + [5000])])
     assert found[-1].stop is None
     assert found[-1].questions == 1

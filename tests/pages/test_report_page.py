@@ -1,3 +1,5 @@
+"""Reports: sections, missing files, hostile text, learning curves and training commands."""
+
 from __future__ import annotations
 
 import json
@@ -23,9 +25,9 @@ from asreader.data.vocabulary import build_vocabulary
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.reader import Reader
-from asreader.pages import records, report
-from asreader.pages.records import Point, Record
-from asreader.pages.sections import curves
+from asreader.pages import report_page, run_records
+from asreader.pages.run_records import MetricsRow, RunRecord
+from asreader.pages.sections import learning_curves
 from asreader.runs.folder import Run
 from asreader.settings import Config, DataSettings, TrainSettings, parse_settings
 
@@ -43,9 +45,9 @@ SECTIONS = (
 )
 
 
-def trained(folder: Path, data: Path, asked: list[Example] = EXAMPLES, seed: int = 1, hidden: int = 4) -> Run:
-    """A run as training leaves it, with weights that were drawn and not learnt."""
-    words = build_vocabulary(encode_examples(asked).count_words(), min_count=1, unknown=10)
+def write_run(folder: Path, data: Path, examples: list[Example] = EXAMPLES, seed: int = 1, hidden: int = 4) -> Run:
+    """A run folder as training writes it, with random weights."""
+    vocabulary = build_vocabulary(encode_examples(examples).counts(), min_count=1, unknown=10)
     options = {"embedding": 4, "hidden": hidden}
     settings = Config(
         DataSettings(train=str(data), valid=str(data), unknown=10),
@@ -53,14 +55,14 @@ def trained(folder: Path, data: Path, asked: list[Example] = EXAMPLES, seed: int
         TrainSettings(seed=seed, epochs=2),
     )
     run = Run(folder)
-    run.create(settings, words)
+    run.create(settings, vocabulary)
     torch.manual_seed(seed)
-    network = readers.build("attention_sum", words.size, options)
+    network = readers.build("attention_sum", vocabulary.size, options)
     for parameter in network.parameters():
         parameter.data *= 3
     run.save_weights(network.state_dict(), {})
-    found = Reader(network, words).evaluate(encode_examples(asked))
-    predictions.write_predictions(run.predictions("valid"), found.predictions)
+    evaluation = Reader(network, vocabulary).evaluate(encode_examples(examples))
+    predictions.write_predictions(run.predictions("valid"), evaluation.predictions)
     rows = [{"step": step, "epoch": 0, "kind": "train", "loss": 3 / step} for step in range(1, 11)]
     rows += [{"step": 5 * n, "epoch": n, "kind": "valid", "loss": 1 / n, "accuracy": n / 10} for n in (1, 2)]
     run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"step": 11, "ki')
@@ -68,153 +70,156 @@ def trained(folder: Path, data: Path, asked: list[Example] = EXAMPLES, seed: int
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     (folder / "stories.jsonl").write_text("".join(map(jsonl.format_example, EXAMPLES)))
-    trained(folder / "one", folder / "stories.jsonl")
+    write_run(folder / "one", folder / "stories.jsonl")
     for seed in (1, 2, 3):
-        trained(folder / "many" / f"seed-{seed}", folder / "stories.jsonl", seed=seed)
+        write_run(folder / "many" / f"seed-{seed}", folder / "stories.jsonl", seed=seed)
     return folder
 
 
 @pytest.fixture(scope="module")
-def single(place: Path) -> str:
-    report.write(place / "one", place / "one.html")
-    return (place / "one.html").read_text(encoding="utf-8")
+def single_report(folder: Path) -> str:
+    report_page.write_report(folder / "one", folder / "one.html")
+    return (folder / "one.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def sweep(place: Path) -> str:
-    report.write(place / "many", place / "many.html", paper="cbt-ne")
-    return (place / "many.html").read_text(encoding="utf-8")
+def sweep_report(folder: Path) -> str:
+    report_page.write_report(folder / "many", folder / "many.html", paper="cbt-ne")
+    return (folder / "many.html").read_text(encoding="utf-8")
 
 
-def test_a_run_is_told_in_full(single: str, place: Path, parsed: Any) -> None:
-    page = parsed(single)
+def test_report_of_a_run_has_every_section(single_report: str, folder: Path, parsed: Any) -> None:
+    page = parsed(single_report)
     page.check()
     for title in SECTIONS:
-        assert f"{title}</h2>" in single
-    found = predictions.read_predictions(place / "one" / "predictions" / "valid.jsonl")
-    right = sum(one.candidates[one.best] == one.answer for one in found)
-    assert f"{100 * right / len(found):.1f}%" in page.text
-    assert f"{len(found) - right} wrong" in page.text
+        assert f"{title}</h2>" in single_report
+    predicted = predictions.read_predictions(folder / "one" / "predictions" / "valid.jsonl")
+    right = sum(one.candidates[one.best] == one.answer for one in predicted)
+    assert f"{100 * right / len(predicted):.1f}%" in page.text
+    assert f"{len(predicted) - right} wrong" in page.text
     assert "Not here" not in page.text
     assert len(page.all("img")) >= 8 and len(page.all("article")) >= 8
     assert page.all("html") == [{"lang": "en"}] and page.elements[-1][0] == "script"
 
 
-def test_rules_and_statistics_are_those_of_the_data(single: str, parsed: Any) -> None:
-    text = parsed(single).text
+def test_baselines_and_statistics_match_the_data(single_report: str, parsed: Any) -> None:
+    text = parsed(single_report).text
     for name in ("maximum_frequency", "uniform"):
         assert f"{100 * baselines.evaluate_baseline(name, EXAMPLES).scores.accuracy:.1f}" in text
-    found = compute_statistics(EXAMPLES)
-    assert f"mean document words{found.document_tokens.mean:,.2f}{found.document_tokens.mean:,.2f}" in text
-    assert f"vocabulary{found.vocabulary:,}{found.vocabulary:,}" in text
+    expected = compute_statistics(EXAMPLES)
+    assert f"mean document words{expected.document_tokens.mean:,.2f}{expected.document_tokens.mean:,.2f}" in text
+    assert f"vocabulary{expected.vocabulary:,}{expected.vocabulary:,}" in text
 
 
-def test_a_folder_of_runs_is_told_beside_the_paper(sweep: str, place: Path, parsed: Any) -> None:
-    page = parsed(sweep)
+def test_report_of_several_runs_compares_with_the_paper(sweep_report: str, folder: Path, parsed: Any) -> None:
+    page = parsed(sweep_report)
     page.check()
     assert "greedy ensemble" in page.text and "73.8" in page.text  # the paper's single reader on these data
     assert "all 3 runs" in page.text and "How many runs are right" in page.text
     assert "varies" in page.text
-    best = max(records.read(place / "many"), key=lambda record: record.accuracy)
+    best = max(run_records.read_run_records(folder / "many"), key=lambda record: record.accuracy)
     assert f"thick: {best.name}, the best of 3 runs" in page.text
 
 
-def test_what_is_missing_is_said_and_the_rest_is_there(tmp_path: Path, parsed: Any) -> None:
+def test_missing_files_are_reported_and_the_rest_is_shown(tmp_path: Path, parsed: Any) -> None:
     data = tmp_path / "stories.jsonl"
     data.write_text("".join(map(jsonl.format_example, EXAMPLES)))
-    run = trained(tmp_path / "run", data)
+    run = write_run(tmp_path / "run", data)
     run.environment.unlink()
     (run.folder / "weights.safetensors").unlink()
-    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html"))
     page.check()
     assert "environment.json is missing" in page.text and "weights.safetensors: missing" in page.text
     assert "Calibration" in page.text and not page.all("article")
     data.unlink()
-    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html"))
     page.check()
     assert page.text.count("the validation data are not where config.toml says") >= 3 and not page.all("img")
     assert "Highest: 20.0% at step 10" in page.text
-    assert report.report(run.folder, tmp_path / "r.html") == report.report(run.folder, tmp_path / "r.html")
+    assert report_page.render_report(run.folder, tmp_path / "r.html") == report_page.render_report(
+        run.folder, tmp_path / "r.html"
+    )
     run.predictions("valid").unlink()
     run.metrics.unlink()
-    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html"))
     page.check()
     assert "no run has predicted" in page.text and "metrics.jsonl has no row" in page.text
 
 
-def test_data_that_lie_elsewhere_are_named(tmp_path: Path, parsed: Any) -> None:
+def test_validation_data_can_be_given(tmp_path: Path, parsed: Any) -> None:
     data = tmp_path / "stories.jsonl"
     data.write_text("".join(map(jsonl.format_example, EXAMPLES)))
-    run = trained(tmp_path / "run", data)
+    run = write_run(tmp_path / "run", data)
     moved = data.rename(tmp_path / "moved here.jsonl")
-    page = parsed(report.report(run.folder, tmp_path / "r.html", data=moved))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html", data=moved))
     page.check()
     assert "Calibration" in page.text and page.all("article")
     assert f"--data '{moved}'" in page.text
-    assert "Calibration" not in parsed(report.report(run.folder, tmp_path / "r.html")).text
+    assert "Calibration" not in parsed(report_page.render_report(run.folder, tmp_path / "r.html")).text
 
 
-def test_what_is_no_run_is_said(tmp_path: Path) -> None:
+def test_folder_without_run_is_an_error(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match="run"):
-            report.report(path, tmp_path / "r.html")
+            report_page.render_report(path, tmp_path / "r.html")
 
 
-def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path, parsed: Any, browser: Any) -> None:
+def test_hostile_text_is_escaped_everywhere(tmp_path: Path, parsed: Any, browser: Any) -> None:
     words = (HOSTILE, "\u202e\u2069evil", "x" * 100_000, '"><img/src=x/onerror=alert(1)>', "😀", "\x1b[0m")
-    asked = [
+    examples = [
         Example(f"{HOSTILE}\u202e{n}", (words, words[n % 6 :]), (*words, GAP), words[: 2 + n % 5], words[n % 2])
         for n in range(12)
     ]
     folder = tmp_path / "<img src=x onerror=alert(1)>\u202e &amp;"
     folder.mkdir()
     data = folder / "valid<b>\u202e.jsonl"
-    data.write_text("".join(map(jsonl.format_example, asked)))
-    run = trained(folder / "<script>run", data, asked)
+    data.write_text("".join(map(jsonl.format_example, examples)))
+    run = write_run(folder / "<script>run", data, examples)
     settings = run.load_config()
     run.save_config(replace(settings, train=replace(settings.train, teacher=f"</pre>{HOSTILE * 9}")))
     run.environment.write_text(json.dumps({HOSTILE: '<img src="http://x.example/">', "commit": "<b>\u202e"}))
-    html = report.report(run.folder, tmp_path / "r.html")
+    html = report_page.render_report(run.folder, tmp_path / "r.html")
     page = parsed(html)
     page.check()
     assert page.text.count("alert(1)") > 30 and "\u202e" not in html
     (tmp_path / "r.html").write_text(html, encoding="utf-8")
     for width in (1280, 400):
         visit = browser.open(tmp_path / "r.html", width=width)
-        assert browser.value("document.documentElement.scrollWidth") <= width
-        assert not visit.complaints
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        assert not visit.messages
         assert all(url.startswith(("file:", "data:")) for url in visit.requests)
 
 
-def test_a_setting_of_any_name_is_text(tmp_path: Path, parsed: Any) -> None:
+def test_hostile_setting_name_is_escaped(tmp_path: Path, parsed: Any) -> None:
     data = tmp_path / "stories.jsonl"
     data.write_text("".join(map(jsonl.format_example, EXAMPLES)))
-    run = trained(tmp_path / "run", data)
+    run = write_run(tmp_path / "run", data)
     file = run.folder / "config.toml"
     file.write_text(file.read_text().replace("[reader]", f'[reader]\n"</code>{HOSTILE}" = 1'))
-    page = parsed(report.report(run.folder, tmp_path / "r.html"))
+    page = parsed(report_page.render_report(run.folder, tmp_path / "r.html"))
     page.check()
     assert f"reader.</code>{HOSTILE}" in page.text and "has no setting" in page.text
-    assert parse_settings(records.commands(records.read(run.folder))[0]).reader == run.load_config().reader
+    commands = run_records.format_training_commands(run_records.read_run_records(run.folder))
+    assert parse_settings(commands.shared_settings).reader == run.load_config().reader
 
 
-def test_a_browser_shows_it_without_a_complaint_or_a_request(
-    single: str, sweep: str, place: Path, browser: Any, tmp_path: Path
+def test_browser_reports_no_error_and_no_request(
+    single_report: str, sweep_report: str, folder: Path, browser: Any, tmp_path: Path
 ) -> None:
     for name in ("one", "many"):
         for width, dark in ((1280, False), (400, False), (400, True)):
-            visit = browser.open(place / f"{name}.html", width=width, dark=dark)
-            assert not visit.complaints, visit.complaints
+            visit = browser.open(folder / f"{name}.html", width=width, dark=dark)
+            assert not visit.messages, visit.messages
             assert [url for url in visit.requests if not url.startswith(("data:", "file:"))] == []
-            assert browser.value("document.documentElement.scrollWidth") <= width
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
             images = "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
-            assert browser.value(images) is True
+            assert browser.evaluate(images) is True
     browser.press("Tab")
-    assert browser.value("document.activeElement.textContent") == "Skip to the content"
-    assert browser.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert browser.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert browser.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
 @given(
@@ -225,8 +230,8 @@ def test_a_browser_shows_it_without_a_complaint_or_a_request(
         unique=True,
     )
 )
-def test_the_commands_give_the_same_settings_again(rows: list[tuple[int, int, float, str]]) -> None:
-    made = [
+def test_training_commands_reproduce_the_settings(rows: list[tuple[int, int, float, str]]) -> None:
+    configs = [
         Config(
             DataSettings(train=name),
             {"name": "attention_sum", "hidden": hidden},
@@ -234,21 +239,21 @@ def test_the_commands_give_the_same_settings_again(rows: list[tuple[int, int, fl
         )
         for s, hidden, r, name in rows
     ]
-    told = [Record(f"r{n}", Path(f"runs/r {n}"), one, (), {}, {}) for n, one in enumerate(made)]
-    text, commands = records.commands(told)
-    again: list[Config] = []
-    for line in commands.splitlines():
+    records = [RunRecord(f"r{n}", Path(f"runs/r {n}"), config, (), {}, {}) for n, config in enumerate(configs)]
+    commands = run_records.format_training_commands(records)
+    parsed: list[Config] = []
+    for line in commands.command_lines.splitlines():
         words = shlex.split(line)
         sets = [words[n + 1] for n, word in enumerate(words) if word == "--set"]
         count = int(words[words.index("--readers") + 1]) if "--readers" in words else 1
-        first = parse_settings(text, sets)
-        again += [replace(first, train=replace(first.train, seed=first.train.seed + n)) for n in range(count)]
-    flat = sorted(map(str, map(records.flat, again)))
-    assert flat == sorted(map(str, map(records.flat, made)))
+        first = parse_settings(commands.shared_settings, sets)
+        parsed += [replace(first, train=replace(first.train, seed=first.train.seed + n)) for n in range(count)]
+    flattened = sorted(map(str, map(run_records.flatten_settings, parsed)))
+    assert flattened == sorted(map(str, map(run_records.flatten_settings, configs)))
 
 
-def test_settings_that_differ_from_the_defaults_come_first(single: str, parsed: Any) -> None:
-    text = parsed(single).text
+def test_settings_that_differ_from_the_defaults_come_first(single_report: str, parsed: Any) -> None:
+    text = parsed(single_report).text
     first, _, rest = text.partition("settings at their defaults")
     for key in ("reader.hidden", "train.epochs", "data.unknown"):
         assert key in first
@@ -257,28 +262,27 @@ def test_settings_that_differ_from_the_defaults_come_first(single: str, parsed: 
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
-def test_ticks_are_round_and_hold_all_values(low: float, span: float) -> None:
-    marks = curves.ticks(low, low + span)
+def test_ticks_are_even_and_cover_all_values(low: float, span: float) -> None:
+    ticks = learning_curves.choose_ticks(low, low + span)
     slack = 1e-6 * (abs(low) + span + 1)
-    assert marks[0] <= low + slack and marks[-1] >= low + span - slack
-    assert 2 <= len(marks) <= 8 and marks[0] < marks[-1]
-    steps = [after - before for before, after in pairwise(marks)]
+    assert ticks[0] <= low + slack and ticks[-1] >= low + span - slack
+    assert 2 <= len(ticks) <= 8 and ticks[0] < ticks[-1]
+    steps = [after - before for before, after in pairwise(ticks)]
     assert max(steps) - min(steps) <= slack
 
 
-def test_curves_are_what_was_measured() -> None:
-    points = [Point(step, "valid", 1 / step, step / 100) for step in (10, 20, 40)]
-    record = Record("r", Path(), Config(), tuple(points), {}, {})
-    drawn = curves.learning([record])
-    assert drawn is not None
+def test_curves_match_the_metrics() -> None:
+    rows = [MetricsRow(step, "valid", 1 / step, step / 100) for step in (10, 20, 40)]
+    record = RunRecord("r", Path(), Config(), tuple(rows), {}, {})
+    drawn = learning_curves.build_learning_curves([record])
     loss, accuracy = re.findall(r'points="([^"]*)"', drawn)
-    marks = curves.ticks(0.1, 0.4)
-    expected = [(1000 * p.step / 40, 1000 * (marks[-1] - p.accuracy) / (marks[-1] - marks[0])) for p in points]
+    ticks = learning_curves.choose_ticks(0.1, 0.4)
+    expected = [(1000 * row.step / 40, 1000 * (ticks[-1] - row.accuracy) / (ticks[-1] - ticks[0])) for row in rows]
     assert accuracy == " ".join(f"{x:.0f},{y:.0f}" for x, y in expected)
     assert loss.startswith("250,") and "Lowest: 0.0250 at step 40" in drawn
 
 
-def test_rows_that_are_none_are_left_out(tmp_path: Path) -> None:
+def test_damaged_metrics_rows_are_skipped(tmp_path: Path) -> None:
     good = {"step": 2, "kind": "valid", "loss": 1.5, "accuracy": 0.5}
     lines = [
         json.dumps(good),
@@ -290,5 +294,5 @@ def test_rows_that_are_none_are_left_out(tmp_path: Path) -> None:
         "\x00",
     ]
     (tmp_path / "m.jsonl").write_text("\n".join(lines))
-    assert records.points(tmp_path / "m.jsonl") == (Point(2, "valid", 1.5, 0.5),)
-    assert records.points(tmp_path / "none") == ()
+    assert run_records.read_metrics(tmp_path / "m.jsonl") == (MetricsRow(2, "valid", 1.5, 0.5),)
+    assert run_records.read_metrics(tmp_path / "none") == ()
