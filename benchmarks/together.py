@@ -1,57 +1,53 @@
-"""N readers trained together at the size of CBT NE -> ms per step: PYTHONPATH=src python benchmarks/together.py
+"""N readers trained together at the size of CBT NE: PYTHONPATH=src python benchmarks/together.py --engine stacked
 
-Needs no data: a generated data set of the same size and length distribution is on the device from the start. For each N
-the same batches are run three times (warm-up, graph capture, measurement). Prints the time per step and per reader and
-epoch, then a table of the kernels of one step. Every row is also printed as JSON. With `--store STORE` the batches are
-those of real questions.
+Needs no data: a synthetic data set of the same size and length distribution is made on the device. For each N it takes
+the same steps three times (setting up, capturing graphs, measuring) and prints one JSON row: what a step costs and what
+that makes for a reader and an epoch.
+
+It checks what it times. Before measuring, the first steps of two readers are taken by the engine and by the reference
+implementations in float32; if their losses differ by more than two per cent, or are no numbers, it fails.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
+import sys
 import time
-import traceback
-from collections import defaultdict
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from asreader.kernels import recurrence
-from asreader.training.stacked import Stack
-from asreader.training.stacked_adam import Moments, Recipe
-from asreader.training.stacked_step import Step
 from torch import Tensor
 
-from asreader.batches.device import NOBODY, FlatWords, Resident, Widths, resident
-from asreader.batches.host import plan
-from asreader.batches.unique_bound import FREQUENT, RareWords, rare_words
-from asreader.data import vocabulary
-from asreader.data.dataset import load_store
+from asreader import ops, readers
+from asreader.batches.batch import NO_CANDIDATE
+from asreader.batches.device import DeviceDataset, FlatRows
+from asreader.batches.plan import StepPlan, plan_epoch
+from asreader.batches.unique_bound import FREQUENT, find_rare_rows
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW
 from asreader.inference.reader import pick_device
-from asreader.readers import build
+from asreader.ops.row_adam import AdamRecipe
+from asreader.runs.folder import describe_commit
+from asreader.training.engines.fused_attention_sum import FusedStep
+from asreader.training.engines.stacked import AutogradStep
+from asreader.training.job import AdamMoments
+from asreader.training.stacking.captured_step import CapturedStep
+from asreader.training.stacking.parameter_stack import ParameterStack
+from asreader.training.stacking.stacked_engine import StackedTask, StepComputation, pack_plan
 
 CANDIDATES, ANONYMOUS, BATCH, PREFETCH, SKEW = 10, 100, 32, 10, 0.22
-PROFILED = (
-    ("softmax and sums in log space", ("softmax", "logsumexp")),
-    ("recurrence", ("gru_forward", "gru_backward", "_forward", "_backward")),  # also what Triton calls its kernels
-    ("Adam", ("fusedadam", "fused_adam")),
-    ("norm", ("lpnorm", "norm")),
-    ("matrix products", ("gemm", "cutlass", "nvjet", "xmma", "cublas", "splitk", "gemv")),
-    ("gradient of the embedding", ("compute_grad_weight", "embedding", "sum_and_scatter", "krn_", "sort", "unique")),
-    ("sums", ("reduce",)),
-    ("filling and copying", ("fill", "memset", "memcpy", "copy", "cat")),
-    ("gathering", ("index", "gather", "scatter")),
-    ("element by element", ("elementwise", "where")),
-)
+CHECKED_STEPS = 5
+TOLERANCE = 0.02
+"""bfloat16 products against float32 ones."""
 
 
 @dataclass(frozen=True)
-class Shape:
+class DataShape:
     """What a data set and its readers look like."""
 
     questions: int
@@ -71,151 +67,126 @@ class Shape:
 
 
 SHAPES = {
-    "ne": Shape(108_719, 433, 110, 106, 1338, 53_000, 384),
-    "cnn": Shape(380_298, 762, 300, 100, 2000, 118_497, 128),
-    "tiny": Shape(640, 40, 10, 5, 90, 300, 16, hidden=64, question=8),
+    "ne": DataShape(108_719, 433, 110, 106, 1338, 53_000, 384),
+    "cnn": DataShape(380_298, 762, 300, 100, 2000, 118_497, 128),
+    "tiny": DataShape(640, 40, 10, 5, 90, 300, 16, hidden=64, question=8),
 }
 
 
-def made(shape: Shape, device: torch.device) -> Resident:
-    """A data set on the device: lengths normal, words as Zipf has them, some unknown, every answer mentioned."""
+class SyntheticJob:
+    """The part of a Job that a ParameterStack needs."""
+
+    def __init__(self, network: torch.nn.Module) -> None:
+        self.network = network
+        self.ema = None
+        self.moments = {
+            name: AdamMoments(torch.zeros((), device=own.device), torch.zeros_like(own), torch.zeros_like(own))
+            for name, own in ((name, own.detach()) for name, own in network.named_parameters())
+        }
+
+
+def make_data(shape: DataShape, device: torch.device) -> DeviceDataset:
+    """Lengths are normal, words follow Zipf's law, some are unknown, every answer is mentioned."""
     random = np.random.default_rng(1)
     torch.manual_seed(1)
     lengths = random.normal(shape.mean, shape.deviation, shape.questions).clip(shape.shortest, shape.longest)
     asked = random.normal(shape.question, shape.question / 3, shape.questions).clip(3, 5 * shape.question)
-    documents, questions = (_flat(part.astype(np.int64), shape, device) for part in (lengths, asked))
-    at = torch.randint(0, 12 * CANDIDATES, documents.rows.shape, dtype=torch.int16, device=device)
-    at = torch.where(at < CANDIDATES, at, NOBODY)
-    at[documents.starts] = 0
-    frequent, rare = _frequent_and_rare(documents, questions, shape)
-    return Resident(
+    lengths, asked = lengths.astype(np.int64), asked.astype(np.int64)
+    documents, questions = (_make_rows(part, shape, device) for part in (lengths, asked))
+    candidates = _make_rows(np.full(shape.questions, CANDIDATES), shape, device)
+    candidate_at = torch.randint(0, 12 * CANDIDATES, documents.rows.shape, dtype=torch.int16, device=device)
+    candidate_at = torch.where(candidate_at < CANDIDATES, candidate_at, NO_CANDIDATE)
+    answers = torch.randint(0, CANDIDATES, (shape.questions,), dtype=torch.int16, device=device)
+    candidate_at[documents.starts] = answers  # each answer is mentioned, first of all
+    frequent = np.arange(shape.vocabulary) < FIRST_ANONYMOUS_ROW + ANONYMOUS + FREQUENT
+    flat = [(part.rows.cpu().numpy(), part.lengths.cpu().numpy()) for part in (documents, questions)]
+    return DeviceDataset(
         documents=documents,
         questions=questions,
-        candidate_at=at,
-        answers=torch.zeros(shape.questions, dtype=torch.int16, device=device),
+        candidates=candidates,
+        eligible=torch.ones(len(candidates.rows) + 1, dtype=torch.bool, device=device),
+        candidate_at=candidate_at,
+        answers=answers,
         supported=torch.ones(shape.questions, dtype=torch.bool, device=device),
-        document_lengths=lengths.astype(np.int64),
-        question_lengths=asked.astype(np.int64),
-        rare=rare,
-        frequent=frequent,
+        document_lengths=lengths,
+        question_lengths=asked,
+        rare=find_rare_rows(*flat[0], *flat[1], frequent),
+        frequent=int(frequent.sum()) + CANDIDATES * BATCH,
         anonymous=ANONYMOUS,
-        choices=CANDIDATES,
+        candidate_count=CANDIDATES,
     )
 
 
-def held(path: Path, min_count: int, shape: Shape, device: torch.device) -> tuple[Shape, Resident]:
-    """A store's questions, for readers of this shape."""
-    store = load_store(path, split="train")
-    words = vocabulary.build_vocabulary(store.count_words(), min_count=min_count, unknown=ANONYMOUS)
-    lengths = store.lengths
-    real = replace(
-        shape,
-        questions=len(store),
-        mean=float(lengths.mean()),
-        deviation=float(lengths.std()),
-        longest=int(lengths.max()),
-        vocabulary=words.size,
-    )
-    return real, resident(store, words, device=device)
-
-
-def _flat(lengths: np.ndarray, shape: Shape, device: torch.device) -> FlatWords:
+def _make_rows(lengths: np.ndarray, shape: DataShape, device: torch.device) -> FlatRows:
+    """The exponent gives a batch as many unique words as the rebuilt CBT NE questions have: 2,600 of 14,500."""
     total, fixed = int(lengths.sum()), FIRST_ANONYMOUS_ROW + ANONYMOUS
     known = shape.vocabulary - fixed
-    # Zipf's law, with the exponent that gives a batch as many different words as the rebuilt CBT NE questions have in
-    # one: 2,600 of 14,500.
     drawn = torch.rand(total, device=device, dtype=torch.float64)
     rank = (1 - drawn * (1 - known**-SKEW)).pow(-1 / SKEW).int().clamp(max=known)
     rows = fixed + rank - 1
     unknown = torch.rand(total, device=device) < 0.02
     rows[unknown] = torch.randint(FIRST_ANONYMOUS_ROW, fixed, (int(unknown.sum()),), dtype=torch.int32, device=device)
-    ends = np.cumsum(lengths)
-    return FlatWords(
-        rows, torch.from_numpy(ends - lengths).to(device), torch.from_numpy(lengths.astype(np.int32)).to(device)
-    )
+    starts, short = np.cumsum(lengths) - lengths, lengths.astype(np.int32)
+    return FlatRows(rows, torch.from_numpy(starts).to(device), torch.from_numpy(short).to(device))
 
 
-def _frequent_and_rare(documents: FlatWords, questions: FlatWords, shape: Shape) -> tuple[int, RareWords]:
-    """What `Resident` knows of distinct words: here the first rows are the frequent ones."""
-    frequent = np.arange(shape.vocabulary) < FIRST_ANONYMOUS_ROW + ANONYMOUS + FREQUENT
-    flat = [(part.rows.cpu().numpy(), part.lengths.cpu().numpy()) for part in (documents, questions)]
-    return int(frequent.sum()), rare_words(*flat[0], *flat[1], frequent)
+def plan_steps(data: DeviceDataset, reader: int, count: int) -> Iterator[StepPlan]:
+    """Each reader's own batches and shuffled rows."""
+    examples = np.arange(len(data.document_lengths))
+    batches = plan_epoch(data.document_lengths, examples, size=BATCH, prefetch=PREFETCH, seed=reader, epoch=0)
+    pool = np.arange(FIRST_ANONYMOUS_ROW, FIRST_ANONYMOUS_ROW + ANONYMOUS, dtype=np.int32)
+    for step in range(count):
+        generator = np.random.default_rng([reader, 0, step])
+        yield StepPlan(
+            batches[step % len(batches)], generator.permutation(pool), int(generator.integers(1 << 31)), step
+        )
 
 
-def orders(data: Resident, readers: range, steps: int) -> tuple[np.ndarray, list[Widths]]:
-    """What a group asks for: each reader's own plan and dealt rows."""
-    numbers = np.arange(len(data.document_lengths))
-    made = np.zeros((steps, len(readers), BATCH + 2 + ANONYMOUS), np.int32)
-    for place, reader in enumerate(readers):
-        batches = plan(data.document_lengths, numbers, size=BATCH, prefetch=PREFETCH, seed=reader, epoch=0)
-        for step in range(steps):
-            batch = batches[step % len(batches)]
-            made[step, place, :BATCH] = batch[0]
-            made[step, place, : len(batch)] = batch
-            made[step, place, BATCH] = len(batch)
-            generator = np.random.default_rng([reader, 0, step])
-            pool = np.arange(FIRST_ANONYMOUS_ROW, FIRST_ANONYMOUS_ROW + ANONYMOUS, dtype=np.int32)
-            made[step, place, BATCH + 2 :] = generator.permutation(pool)
-    return made, [data.widths(order[:, :BATCH]) for order in made]
-
-
-class Lane:
+class Group:
     """Fresh readers and the steps they are measured on."""
 
-    def __init__(self, shape: Shape, data: Resident, readers: range, options: Measure, number: int) -> None:
-        device = data.documents.rows.device
-        sizes = {"embedding": shape.embedding, "hidden": shape.hidden}
-        network = build("attention_sum", shape.vocabulary, sizes)
-        weights, first, second = (Stack.zeros(len(readers), network, device) for _ in range(3))
-        with torch.no_grad():
-            for reader in range(len(readers)):
-                for name, view in weights.views(reader).items():
-                    view.copy_(network.get_parameter(name))
-        parameters = sum(1 for _ in network.parameters())
-        moments = Moments(first, second, torch.zeros(len(readers), parameters, device=device))
-        recipe = Recipe([0.001] * len(readers), 10.0, options.precision)
-        self.step = Step(weights, moments, data, batch=BATCH, recipe=recipe, graphs=options.graphs, lane=number)
-        begin = time.perf_counter()
-        made, self.widths = orders(data, readers, options.steps)
-        self.host_ms = (time.perf_counter() - begin) / options.steps * 1e3
-        self.orders = torch.from_numpy(made).pin_memory() if device.type == "cuda" else torch.from_numpy(made)
-        self.stream = torch.cuda.Stream() if number else None
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        shape: DataShape,
+        data: DeviceDataset,
+        count: int,
+        *,
+        steps: int,
+        precision: torch.dtype,
+        engine: str,
+        capture: bool,
+    ) -> None:
+        device = data.answers.device
+        sizes: dict[str, object] = {"embedding": shape.embedding, "hidden": shape.hidden}
+        if options.layers > 1:
+            sizes["layers"] = options.layers
+        jobs = []
+        for number in range(count):
+            torch.manual_seed(number)
+            jobs.append(SyntheticJob(readers.build(options.reader, shape.vocabulary, sizes).to(device)))
+        is_fused = engine == "fused_attention_sum"
+        stack = ParameterStack(jobs, paired=is_fused)
+        task = StackedTask(stack, data, AdamRecipe([0.001] * count), precision, jobs[0].network)
+        computation: StepComputation = partial(FusedStep, dropout=0.0)(task) if is_fused else AutogradStep(task)
+        packed = [[pack_plan(plan, BATCH) for plan in plan_steps(data, number, steps)] for number in range(count)]
+        orders = np.stack(packed, axis=1)
+        self.shapes = [data.choose_shape(order[:, :BATCH]) for order in orders]
+        self.orders = torch.from_numpy(orders)
+        if device.type == "cuda":
+            self.orders = self.orders.pin_memory()
+        like = torch.zeros(orders.shape[1:], dtype=torch.int32, device=device)
+        self.step = CapturedStep(computation.prepare, computation.learn, like, capture=capture)
 
-    def take(self, step: int) -> Tensor:
-        with torch.cuda.stream(self.stream) if self.stream else nullcontext():
-            return self.step.take(self.orders[step], self.widths[step])
-
-
-@dataclass(frozen=True)
-class Measure:
-    """How it is measured."""
-
-    steps: int
-    precision: torch.dtype
-    graphs: bool
-    lanes: int = 1
-
-
-class Bench:
-    """N readers, in one lane or several that run beside each other."""
-
-    def __init__(self, shape: Shape, data: Resident, count: int, options: Measure):
-        size, self._steps = -(-count // options.lanes), options.steps
-        parts = [range(first, min(first + size, count)) for first in range(0, count, size)]
-        self.lanes = [Lane(shape, data, part, options, number) for number, part in enumerate(parts)]
-
-    @property
-    def widths(self) -> list[Widths]:
-        return [widths for lane in self.lanes for widths in lane.widths]
-
-    def go(self) -> tuple[float, Tensor]:
-        """Seconds for all steps, and the last losses."""
+    def run(self) -> tuple[float, Tensor]:
+        """Seconds for all steps, and the mean loss of each."""
         synchronize()
-        begin = time.perf_counter()
-        for step in range(self._steps):
-            losses = [lane.take(step) for lane in self.lanes]
+        start = time.perf_counter()
+        losses = [
+            self.step.take(order, shape).mean().clone() for order, shape in zip(self.orders, self.shapes, strict=True)
+        ]
         synchronize()
-        return time.perf_counter() - begin, torch.cat(losses)
+        return time.perf_counter() - start, torch.stack(losses).cpu()
 
 
 def synchronize() -> None:
@@ -223,116 +194,85 @@ def synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def measured(shape: Shape, data: Resident, count: int, options: argparse.Namespace) -> dict[str, object]:
+def check_losses(options: argparse.Namespace, shape: DataShape, data: DeviceDataset) -> dict[str, float]:
+    """Compare the first losses of two readers with those of the reference in float32; exits if they differ."""
+    make = partial(Group, options, shape, data, min(2, max(options.readers)), steps=CHECKED_STEPS)
+    with ExitStack() as stack:
+        if options.implementation:
+            stack.enter_context(ops.using(options.implementation))
+        _, timed = make(precision=getattr(torch, options.precision), engine=options.engine, capture=False).run()
+    with ops.using("reference"):
+        _, reference = make(precision=torch.float32, engine="stacked", capture=False).run()
+    worst = float(((timed - reference) / reference).abs().max())
+    if not worst <= TOLERANCE:  # also if it is not a number
+        sys.exit(f"losses differ from the reference: {timed.tolist()} and {reference.tolist()}")
+    return {"checked_steps": CHECKED_STEPS, "worst_difference": round(worst, 5)}
+
+
+def measure(options: argparse.Namespace, shape: DataShape, data: DeviceDataset, count: int) -> dict[str, object]:
     """One row: this many readers."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    how = Measure(options.steps, getattr(torch, options.precision), options.graphs, options.lanes)
-    bench = Bench(shape, data, count, how)
-    ready, _ = bench.go()
-    recording, _ = bench.go() if options.graphs else (0.0, None)
-    seconds, losses = min((bench.go() for _ in range(options.repeats)), key=lambda found: found[0])
+    precision = getattr(torch, options.precision)
+    group = Group(
+        options, shape, data, count,
+        steps=options.steps, precision=precision, engine=options.engine, capture=options.graphs,
+    )  # fmt: skip
+    setting_up, first = group.run()
+    capturing, _ = group.run() if options.graphs else (0.0, None)
+    seconds, losses = min((group.run() for _ in range(options.repeats)), key=lambda found: found[0])
+    if not (torch.isfinite(losses).all() and losses.mean() < first[0] + 1):
+        sys.exit(f"the readers do not learn: first loss {first[0]:.3f}, now {losses.mean():.3f}")
     step = seconds / options.steps
+    memory = torch.cuda if torch.cuda.is_available() else None
     return {
         "readers": count,
         "ms_per_step": round(step * 1e3, 3),
         "seconds_per_reader_and_epoch": round(step * shape.steps / count, 3),
-        "us_per_time_step": round(step * 1e6 / np.mean([widths.document for widths in bench.widths]), 2),
-        "getting_ready_s": round(ready, 2),
-        "recording_s": round(recording, 2),
-        "widths": len(set(bench.widths)),
-        "host_ms_per_step": round(sum(lane.host_ms for lane in bench.lanes), 3),
-        "peak_GB": round(torch.cuda.max_memory_allocated() / 1e9, 2) if torch.cuda.is_available() else 0,
-        "reserved_GB": round(torch.cuda.max_memory_reserved() / 1e9, 2) if torch.cuda.is_available() else 0,
+        "setting_up_s": round(setting_up, 2),
+        "capturing_s": round(capturing, 2),
+        "shapes": len(set(group.shapes)),
+        "peak_GB": round(memory.max_memory_allocated() / 1e9, 2) if memory else 0,
+        "reserved_GB": round(memory.max_memory_reserved() / 1e9, 2) if memory else 0,
+        "first_loss": round(float(first[0]), 4),
         "loss": round(float(losses.mean()), 4),
     }
 
 
-def profile(shape: Shape, data: Resident, count: int, options: argparse.Namespace) -> None:
-    """What an ordinary step of this many readers is spent on, by class of kernel and by the longest kernels."""
-    bench = Bench(shape, data, count, Measure(PREFETCH, getattr(torch, options.precision), False))
-    bench.go()
-    activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities if torch.cuda.is_available() else activities[1:]) as found:
-        bench.go()
-    spent: defaultdict[str, float] = defaultdict(float)
-    kernels: defaultdict[str, float] = defaultdict(float)
-    calls: defaultdict[str, int] = defaultdict(int)
-    for event in found.events():
-        if torch.cuda.is_available() and event.device_type != torch.autograd.DeviceType.CUDA:
-            continue
-        name = event.name.lower()
-        kind = next((kind for kind, parts in PROFILED if any(part in name for part in parts)), "other")
-        duration = event.self_device_time_total if torch.cuda.is_available() else event.self_cpu_time_total
-        spent[kind] += duration / 1e3 / PREFETCH
-        kernels[event.name] += duration / 1e3 / PREFETCH
-        calls[event.name] += 1
-    total = sum(spent.values()) or 1.0
-    print(f"\none step of {count} readers, {total:.3f} ms on the device (not as a graph)", flush=True)
-    for kind, time_ms in sorted(spent.items(), key=lambda pair: -pair[1]):
-        print(f"  {kind:30s} {time_ms:8.3f} ms  {time_ms / total:6.1%}", flush=True)
-    print("longest kernels", flush=True)
-    for name, time_ms in sorted(kernels.items(), key=lambda pair: -pair[1])[: options.longest]:
-        print(f"  {time_ms:8.3f} ms {calls[name] / PREFETCH:6.1f} calls  {name[:110]}", flush=True)
-
-
-def choose_recurrence(name: str) -> None:
-    """Let `recurrence.run` take one way, whatever is fastest."""
-    if name == "auto":
-        return
-    way = None
-    if name != "stepwise":
-        from importlib import import_module
-
-        way = import_module(f"asreader.kernels.{name}")
-    recurrence.fastest = lambda device, dtype, hidden: way  # type: ignore[assignment]
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", choices=["stacked", "fused_attention_sum"], default="fused_attention_sum")
+    parser.add_argument("--reader", default="attention_sum", help="a reader; fused_attention_sum knows one")
+    parser.add_argument("--layers", type=int, default=1)
     parser.add_argument("--readers", type=int, nargs="+", default=[1, 4, 8, 16])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--shape", choices=sorted(SHAPES), default="ne")
-    parser.add_argument("--lanes", type=int, default=1, help="groups of readers that run beside each other")
-    parser.add_argument("--store", type=Path, help="measure on these questions")
-    parser.add_argument("--min-count", type=int, default=2, help="of the words of --store")
     parser.add_argument("--precision", choices=["bfloat16", "float32"], default="bfloat16")
     parser.add_argument("--graphs", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--recurrence", default="auto", help="auto, stepwise, or a module of asreader.kernels")
-    parser.add_argument("--profile", type=int, nargs="*", default=[1, 16], help="readers of the profiled steps")
-    parser.add_argument("--longest", type=int, default=15, help="kernels named in a profile")
+    parser.add_argument("--implementation", help="of all operations, such as triton or reference")
+    parser.add_argument("--out", type=Path, help="append the rows to this file")
     return parser.parse_args()
 
 
 def main() -> None:
-    options = arguments()
-    choose_recurrence(options.recurrence)
+    options = parse_arguments()
     device = pick_device("auto")
+    shape = SHAPES[options.shape]
+    data = make_data(shape, device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
-    begin, shape = time.perf_counter(), SHAPES[options.shape]
-    if options.store:
-        shape, data = held(options.store, options.min_count, shape, device)
-    else:
-        data = made(shape, device)
-    synchronize()
-    print(f"{name}, torch {torch.__version__}, {options}; data made in {time.perf_counter() - begin:.1f} s", flush=True)
-    work = [(measured, count) for count in options.readers] + [(profile, count) for count in options.profile]
-    for task, count in work:
-        try:
-            row = task(shape, data, count, options)  # type: ignore[operator]
-            if row is not None:
-                common = {
-                    "shape": options.shape + (", real questions" if options.store else ""),
-                    "precision": options.precision,
-                    "graphs": options.graphs,
-                }
-                print(json.dumps({"device": name, **common, "recurrence": options.recurrence, **row}), flush=True)
-        except Exception:
-            print(f"{task.__name__} with {count} readers failed:\n{traceback.format_exc(limit=-6)}", flush=True)
-        gc.collect()
-        if device.type == "cuda":
-            torch.cuda.empty_cache()
+    about = {"benchmark": "together", "engine": options.engine, "reader": options.reader, "layers": options.layers}
+    about |= {"shape": options.shape, "precision": options.precision, "device": name, "commit": describe_commit()}
+    checked = check_losses(options, shape, data)
+    for count in options.readers:
+        with ExitStack() as stack:
+            if options.implementation:
+                stack.enter_context(ops.using(options.implementation))
+            row = json.dumps(about | checked | measure(options, shape, data, count))
+        print(row, flush=True)
+        if options.out:
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(row + "\n")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 COMMANDS = (
-    "demo answer formats readers taggers executors stats make make-books make-news convert prepare train sweep "
+    "demo answer formats readers taggers executors engines ops stats make make-books make-news convert prepare train sweep "
     "evaluate calibrate baseline ensemble table compare analyse gallery report benchmark benchmark-train "
     "benchmark-answer"
 ).split()

@@ -89,7 +89,7 @@ def test_help_is_quick_and_lists_every_command_in_its_group() -> None:
     assert listed == {
         "Use": {"answer", "demo", "report", "gallery"},
         "Data": {"stats", "convert", "prepare", "make", "formats", "taggers"},
-        "Train": {"train", "sweep", "evaluate", "calibrate", "ensemble", "readers", "executors"},
+        "Train": {"train", "sweep", "evaluate", "calibrate", "ensemble", "readers", "executors", "engines", "ops"},
         "Compare": {"table", "compare", "analyse", "baseline", "benchmark"},
     }
     # Half a second on an idle machine; two test workers share the cores.

@@ -166,7 +166,7 @@ def load_picture_script() -> Any:
 @pytest.mark.parametrize("name", ["attention", pytest.param("figure", marks=pytest.mark.slow)])
 def test_readme_figures_are_up_to_date(name: str, tmp_path: Path) -> None:
     """The same words in the same order; numbers may be rounded differently on another processor."""
-    written = ElementTree.parse(getattr(load_picture_script(), name)(tmp_path)).getroot()
+    written = ElementTree.parse(getattr(load_picture_script(), f"draw_{name}")(tmp_path)).getroot()
     stored = ElementTree.parse(PICTURES / f"{name}.svg").getroot()
     assert written.get("viewBox", "").split()[2] == stored.get("viewBox", "").split()[2], "run `make pictures`"
     assert list_words(written) == list_words(stored), "run `make pictures`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,7 +69,11 @@ def test_the_bound_holds_for_the_unique_rows_of_every_batch(monkeypatch: pytest.
     """With so few frequent rows that the others have to be counted, and a step that does not round up."""
     monkeypatch.setattr("asreader.batches.unique_bound.FREQUENT", 12)
     monkeypatch.setattr("asreader.batches.device.UNIQUE_STEP", 1)
-    store = encode_examples([*generate_stories(40, 3)])
+    stories = [*generate_stories(40, 3)]
+    others = [story.words[-6:] for story in stories[1:] + stories[:1]]  # candidates that the document need not have
+    store = encode_examples(
+        replace(story, candidates=(*story.candidates, *words)) for story, words in zip(stories, others, strict=True)
+    )
     words = build_vocabulary(store.count_words(), min_count=2, unknown=5)
     data = load_on_device(store, words, device=CPU, question_at=at)
     random = np.random.default_rng(1)

@@ -240,7 +240,7 @@ def test_distributions(parameters: tuple[int, int, int, bool]) -> None:
     ]
     first = samples[0]
     twin = Sample(
-        System("twin", ("run",), first.system.said, first.system.questions), first.examples, first.predictions
+        System("twin", ("run",), first.system.aligned, first.system.questions), first.examples, first.predictions
     )
     for name, value in (("lengths", length), ("candidates", lambda example: len(example.candidates))):
         figure = find_figure(name, [*samples, twin])  # two systems on the same questions: one distribution
@@ -248,7 +248,7 @@ def test_distributions(parameters: tuple[int, int, int, bool]) -> None:
             assert name == "candidates" and all(len({value(e) for e in sample.examples}) == 1 for sample in samples)
             continue
         assert len(set(figure.table.column("data"))) <= 2
-        for row in figure.table.records():
+        for row in figure.table.iterate_records():
             examples = samples[0 if row["data"] == "generated" else 1].examples
             stop = math.inf if row["to"] is None else row["to"]
             inside = [example for example in examples if row["from"] <= value(example) < stop]  # type: ignore[operator]
@@ -279,7 +279,7 @@ def test_calibration_and_coverage_pool_runs(parameters: tuple[int, int, int, boo
 
     covered = find_figure("accuracy-by-coverage", [sample])
     assert covered
-    for row in covered.table.records():
+    for row in covered.table.iterate_records():
         least = float(row["least confidence"] or 0)
         answered = [is_right for confidence, is_right in answers if confidence >= least]
         accuracy = sum(answered) / len(answered)
@@ -378,7 +378,7 @@ def test_run_agreement_and_confident_mistakes(parameters: tuple[int, int, int, b
 
 def test_missing_figures_are_reported_in_one_line_each() -> None:
     sample = make_sample("one", Random(1), 30, 1, varied=False)
-    bare = System(sample.system.name, ("run",), sample.system.said, sample.system.questions)
+    bare = System(sample.system.name, ("run",), sample.system.aligned, sample.system.questions)
     left_out: list[str] = []
     drawn = [figure.name for figure in build_figures([bare], left_out.append)]
     missing = ["accuracy-by-candidates", "candidates", "accuracy-by-known-answer", "runs-right", "runs-alike"]

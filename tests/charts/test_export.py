@@ -217,7 +217,7 @@ def test_hostile_text_is_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for row in csv.reader(io.StringIO(lines, newline="")):
             assert not row[0].startswith("=")
     whole = next(figure for figure in build_figures(systems, str) if figure.name == "accuracy-by-length")
-    names = [row[0] for row in csv.reader(io.StringIO(whole.table.csv(), newline=""))]
+    names = [row[0] for row in csv.reader(io.StringIO(whole.table.to_csv(), newline=""))]
     assert f"'{HOSTILE[3]}" in names and HOSTILE[-1] in names  # a CSV file has all of it
     xml.fromstring(drawing.render_svg(whole))  # small multiples
 

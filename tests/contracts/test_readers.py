@@ -25,11 +25,9 @@ from asreader.readers import Forward, Reading
 VOCABULARY = Vocabulary(("the", "gave", "to", "apple", "."), unknown=5, entities=6)
 PLAIN = ["the", "gave", "to", "apple", "."]
 ENTITIES = [f"@entity{n}" for n in range(12)]
-NO_READERS = {"layers"}  # of the folder; see `test_every_file_of_the_folder_is_a_reader`
-NAMES = pytest.mark.parametrize("name", sorted({*plugins.list_plugins("readers")} - NO_READERS))
+NAMES = pytest.mark.parametrize("name", plugins.list_plugins("readers"))
 
 
-@pytest.mark.xfail(reason="layers.py lies in the plug-in folder, so `asreader readers` lists it", strict=True)
 def test_every_file_of_the_folder_is_a_reader() -> None:
     for name in plugins.list_plugins("readers"):
         assert readers.settings(name)

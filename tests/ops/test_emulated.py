@@ -99,7 +99,8 @@ def test_the_cluster_kernels(
     monkeypatch.setattr(cuda, "_compile_kernel", lambda name, wanted, *_: load_kernel(library(wanted), name, seed))
     inputs = draw_inputs(2, steps, batch, hidden, torch.bfloat16)
     assert_same(inputs, cuda, 0.05)
-    assert_scaled(inputs, cuda, 0.05)
+    if not many or hidden in (64, 192, 320):  # each width; two kernels more to compile
+        assert_scaled(inputs, cuda, 0.05)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def test_the_loss_of_the_attention_sum(
     torch.testing.assert_close(vars(found), vars(expected), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("positions", "rows", "columns"), [(1, 1, 8), (64, 3, 16), (150, 7, 136), (300, 4, 1288)])
+@pytest.mark.parametrize(("positions", "rows", "columns"), [(1, 1, 8), (64, 3, 16), (150, 7, 136), (130, 4, 1288)])
 @pytest.mark.parametrize("empty", [0.0, 0.5, 1.0])
 def test_sums_by_row(
     positions: int, rows: int, columns: int, empty: float,

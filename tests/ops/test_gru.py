@@ -20,23 +20,31 @@ from asreader.ops.gru import RecurrenceInputs, combine_biases, cpu, cuda, refere
 from asreader.ops.segment_sum import Positions
 
 GPU = torch.cuda.is_available()
+CPU = torch.device("cpu")
 DEVICE = torch.device("cuda" if GPU else "cpu")
 HAS_CLUSTERS = cuda.supports(Workload(DEVICE, torch.bfloat16, 64)) is None
 
 
 def draw_inputs(
-    recurrences: int, steps: int, batch: int, hidden: int, dtype: torch.dtype = torch.float32, seed: int = 0
+    recurrences: int,
+    steps: int,
+    batch: int,
+    hidden: int,
+    dtype: torch.dtype = torch.float32,
+    *,
+    seed: int = 0,
+    device: torch.device = DEVICE,
 ) -> RecurrenceInputs:
     """At random; some rows of the table stand nowhere."""
     torch.manual_seed(seed + steps + hidden)
     readers, rows = recurrences // 2, steps * batch // 2 + 3
-    table = torch.randn(readers, rows, 2, 3 * hidden, device=DEVICE).to(dtype).requires_grad_()
+    table = torch.randn(readers, rows, 2, 3 * hidden, device=device).to(dtype).requires_grad_()
     # Part of something larger: kernels must not rely on how it lies.
-    index = torch.randint(0, rows, (readers, steps + 2, batch), dtype=torch.int32, device=DEVICE)[:, 1:-1]
-    weights = (torch.randn(recurrences, 3 * hidden, hidden, device=DEVICE) / hidden**0.5).to(dtype).requires_grad_()
+    index = torch.randint(0, rows, (readers, steps + 2, batch), dtype=torch.int32, device=device)[:, 1:-1]
+    weights = (torch.randn(recurrences, 3 * hidden, hidden, device=device) / hidden**0.5).to(dtype).requires_grad_()
     wide = torch.promote_types(dtype, torch.float32)
-    biases = torch.randn(recurrences, hidden, device=DEVICE, dtype=wide).requires_grad_()
-    lengths = torch.randint(1, steps + 1, (readers, batch), device=DEVICE)
+    biases = torch.randn(recurrences, hidden, device=device, dtype=wide).requires_grad_()
+    lengths = torch.randint(1, steps + 1, (readers, batch), device=device)
     if steps % 2:  # otherwise even the longest sequence may end before the padding does
         lengths[:, -1] = steps
     return RecurrenceInputs(table, Positions(index, rows), weights, biases, lengths.int())
@@ -98,9 +106,9 @@ def assert_scaled(inputs: RecurrenceInputs, implementation: ModuleType, toleranc
     directions share the scales or not."""
     result = gru.run_forward(implementation, inputs, keep=True)
     recurrences, steps, batch, hidden = result.states.shape
-    gradient = torch.randn(recurrences, batch, hidden, device=DEVICE).to(result.weights.dtype)
+    gradient = torch.randn(recurrences, batch, hidden).to(result.weights)
     for shared in (2, 1):
-        scales = torch.randn(recurrences // shared, batch, steps, device=DEVICE)
+        scales = torch.randn(recurrences // shared, batch, steps, device=gradient.device)
         whole = scales.repeat_interleave(shared, dim=0).movedim(2, 1)[..., None] * gradient[:, None]
         expected, sums = gru.run_backward(result, whole.to(gradient.dtype))
         found, other_sums = gru.run_backward(result, gradient, scales)
@@ -120,7 +128,7 @@ def test_states_are_those_of_pytorchs_gru(steps: int, batch: int, implementation
     matrices, recurrent, bias, own = (torch.stack(pair) for pair in zip(*torch_gru.all_weights, strict=True))
     table_bias, product_bias = combine_biases(bias, own)
     table = torch.einsum("bte,dge->tbdg", vectors, matrices) + table_bias
-    positions = Positions.identity((steps, batch), torch.device("cpu"))
+    positions = Positions.identity((steps, batch), CPU)
     with ops.using(implementation, "gru"):
         states = run_gru(table.flatten(0, 1), positions, recurrent, product_bias, lengths)
     inside = (torch.arange(steps) < lengths[:, None])[..., None]
@@ -140,7 +148,7 @@ def test_states_are_those_of_pytorchs_gru(steps: int, batch: int, implementation
 def test_the_cpu_computes_what_the_reference_does(
     readers: int, steps: int, batch: int, hidden: int, cache: int, seed: int
 ) -> None:
-    inputs = draw_inputs(2 * readers, steps, batch, hidden, torch.float64, seed)
+    inputs = draw_inputs(2 * readers, steps, batch, hidden, torch.float64, seed=seed, device=CPU)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "CACHE_ELEMENTS", cache)
         assert_same(inputs, cpu, 1e-10)
@@ -151,19 +159,19 @@ def test_the_cpu_computes_what_the_reference_does(
 
 @pytest.mark.parametrize("lengths", [[1], [1, 1], [5], [7, 7, 7], [1, 6], [130, 1, 64]])
 def test_odd_lengths_in_single_precision(lengths: list[int]) -> None:
-    drawn = draw_inputs(2, max(lengths), len(lengths), 16)
+    drawn = draw_inputs(2, max(lengths), len(lengths), 16, device=CPU)
     own = torch.tensor([lengths], dtype=torch.int32)
     assert_same(RecurrenceInputs(drawn.table, drawn.positions, drawn.weights, drawn.biases, own), cpu, 1e-5)
 
 
 def test_scaled_gradients_on_a_cpu() -> None:
-    assert_scaled(draw_inputs(4, 5, 3, 8, torch.float64), cpu, 1e-6)
+    assert_scaled(draw_inputs(4, 5, 3, 8, torch.float64, device=CPU), cpu, 1e-6)
 
 
 @pytest.mark.parametrize("implementation", ["reference", "cpu"])
 def test_reading_without_gradients_gives_the_same(implementation: str) -> None:
     """Also step by step in chunks, of which the last one is shorter."""
-    inputs = draw_inputs(2, 21, 3, 8)
+    inputs = draw_inputs(2, 21, 3, 8, device=CPU)
     with pytest.MonkeyPatch.context() as patch, ops.using(implementation, "gru"):
         patch.setattr(cpu, "CACHE_ELEMENTS", 1)
         learning = run_together(inputs)
@@ -204,7 +212,7 @@ def test_readers_together_read_what_each_reads_alone(implementation: str, hidden
 
 
 def test_positions_sorted_beforehand_change_nothing() -> None:
-    inputs = draw_inputs(2, 5, 3, 4, torch.float64)
+    inputs = draw_inputs(2, 5, 3, 4, torch.float64, device=CPU)
     index, order = inputs.positions.index[0], inputs.positions.by_row
 
     def run(positions: Positions) -> Tensor:
@@ -326,6 +334,6 @@ def test_readers_together_read_what_each_reads_alone_on_a_gpu() -> None:
 
 
 def test_what_no_kernel_supports_is_served_by_the_reference() -> None:
-    assert ops.choose("gru", Workload(torch.device("cpu"), torch.bfloat16, 64)).implementation == "reference"
+    assert ops.choose("gru", Workload(CPU, torch.bfloat16, 64)).implementation == "reference"
     if GPU:
         assert ops.choose("gru", Workload(DEVICE, torch.bfloat16, 100)).implementation == "reference"

@@ -112,4 +112,4 @@ def test_hashes_of_arrays_and_tensors_agree() -> None:
     numbers = torch.arange(1000)
     assert hash32(numbers).tolist() == hash32(numbers.numpy()).tolist()
     assert hash32(numbers).unique().numel() == 1000
-    assert 0 <= hash32(numbers).min() and hash32(numbers).max() < 1 << 32
+    assert hash32(numbers).min() >= 0 and hash32(numbers).max() < 1 << 32

@@ -12,7 +12,7 @@ from asreader.ops.row_adam import AdamRecipe, StackedParameter, make_adam
 from asreader.ops.unique_rows import UniqueRows, find_unique_rows
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-VOCABULARY, WIDTH = 9, 12
+VOCABULARY, WIDTH = 6, 12
 
 
 def find_rows(rows: list[Tensor]) -> UniqueRows:
@@ -66,7 +66,7 @@ def test_readers_learn_as_with_pytorchs_adam_and_clipping(implementation: str, e
         }
         adam = make_adam(parameters, ["table"], steps, recipe)
         for step in range(12):
-            rows = [torch.randint(1, 8 if step % 3 else 5, (4,)) for _ in range(2)]
+            rows = [torch.randint(1, 5 if step % 3 else 3, (4,)) for _ in range(2)]
             unique = find_rows(rows)
             vectors = adam.read_rows("table", unique)
             scale = 0.01 if step % 2 else 1.0  # clipped at some steps only
@@ -117,9 +117,9 @@ def _compare_rows(decay: float) -> None:
             plain.step({"table": torch.zeros_like(start)})
             continue
         # One row occurs only at the beginning and at the end, beyond the steps that are taken one by one.
-        rows = [torch.randint(1, 5 if step % 3 else 8, (4,)) for _ in range(readers)]
+        rows = [torch.randint(1, 3 if step % 3 else 5, (4,)) for _ in range(readers)]
         if step in (2, 175, 199):
-            rows = [torch.tensor([8, 1, 1, 1])] * readers
+            rows = [torch.tensor([5, 1, 1, 1])] * readers
         unique = find_rows(rows)
         vectors = deferred.read_rows(steps[:, 0], unique, torch.float32)
         assert torch.equal(vectors[..., WIDTH:], torch.eye(8)[0].expand(readers, 6, 8))

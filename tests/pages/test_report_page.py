@@ -26,9 +26,10 @@ from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.inference.reader import Reader
 from asreader.pages import report_page, run_records
-from asreader.pages.run_records import MetricsRow, RunRecord
+from asreader.pages.run_records import RunRecord
 from asreader.pages.sections import learning_curves
 from asreader.runs.folder import Run
+from asreader.runs.metrics_log import MetricsRow
 from asreader.settings import Config, DataSettings, TrainSettings, parse_settings
 
 EXAMPLES = list(generate_stories(40, seed=4))
@@ -47,7 +48,7 @@ SECTIONS = (
 
 def write_run(folder: Path, data: Path, examples: list[Example] = EXAMPLES, seed: int = 1, hidden: int = 4) -> Run:
     """A run folder as training writes it, with random weights."""
-    vocabulary = build_vocabulary(encode_examples(examples).counts(), min_count=1, unknown=10)
+    vocabulary = build_vocabulary(encode_examples(examples).count_words(), min_count=1, unknown=10)
     options = {"embedding": 4, "hidden": hidden}
     settings = Config(
         DataSettings(train=str(data), valid=str(data), unknown=10),
@@ -248,8 +249,8 @@ def test_training_commands_reproduce_the_settings(rows: list[tuple[int, int, flo
         count = int(words[words.index("--readers") + 1]) if "--readers" in words else 1
         first = parse_settings(commands.shared_settings, sets)
         parsed += [replace(first, train=replace(first.train, seed=first.train.seed + n)) for n in range(count)]
-    flattened = sorted(map(str, map(run_records.flatten_settings, parsed)))
-    assert flattened == sorted(map(str, map(run_records.flatten_settings, configs)))
+    flattened = sorted(map(str, map(run_records.flatten_complete_settings, parsed)))
+    assert flattened == sorted(map(str, map(run_records.flatten_complete_settings, configs)))
 
 
 def test_settings_that_differ_from_the_defaults_come_first(single_report: str, parsed: Any) -> None:
@@ -272,7 +273,7 @@ def test_ticks_are_even_and_cover_all_values(low: float, span: float) -> None:
 
 
 def test_curves_match_the_metrics() -> None:
-    rows = [MetricsRow(step, "valid", 1 / step, step / 100) for step in (10, 20, 40)]
+    rows = [MetricsRow(step, 0, "valid", 1 / step, step / 100) for step in (10, 20, 40)]
     record = RunRecord("r", Path(), Config(), tuple(rows), {}, {})
     drawn = learning_curves.build_learning_curves([record])
     loss, accuracy = re.findall(r'points="([^"]*)"', drawn)
@@ -280,19 +281,3 @@ def test_curves_match_the_metrics() -> None:
     expected = [(1000 * row.step / 40, 1000 * (ticks[-1] - row.accuracy) / (ticks[-1] - ticks[0])) for row in rows]
     assert accuracy == " ".join(f"{x:.0f},{y:.0f}" for x, y in expected)
     assert loss.startswith("250,") and "Lowest: 0.0250 at step 40" in drawn
-
-
-def test_damaged_metrics_rows_are_skipped(tmp_path: Path) -> None:
-    good = {"step": 2, "kind": "valid", "loss": 1.5, "accuracy": 0.5}
-    lines = [
-        json.dumps(good),
-        "[]",
-        "{",
-        "null",
-        '{"step": "x", "kind": "valid"}',
-        '{"step": 3, "kind": "odd"}',
-        "\x00",
-    ]
-    (tmp_path / "m.jsonl").write_text("\n".join(lines))
-    assert run_records.read_metrics(tmp_path / "m.jsonl") == (MetricsRow(2, "valid", 1.5, 0.5),)
-    assert run_records.read_metrics(tmp_path / "none") == ()

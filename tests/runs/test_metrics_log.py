@@ -33,6 +33,7 @@ def test_rows_of_a_journal_are_read_back(tmp_path: Path) -> None:
         "[]",
         "3",
         "null",
+        "\x00",
         '{"kind": "train"}',
         '{"step": 1, "kind": "test"}',
         '{"step": "x", "kind": "train"}',

@@ -111,10 +111,12 @@ def _build_accuracy_by_answer_rank(name: str, systems: Sequence[System]) -> Figu
 def _build_answer_ranks(name: str, systems: Sequence[System]) -> Figure | MissingFigure:
     if not any(_has_ranked_answers(system.questions) for system in systems):
         return MissingFigure(name, "no answer is among its candidates")
-    table = accuracy_by.tabulate_ranks(name_data_sets(systems))
+    data_sets = name_data_sets(systems)
+    table = accuracy_by.tabulate_ranks(data_sets)
+    counts = {data: sum(_list_numbers(table.select_rows("data", data), "questions")) for data in data_sets}
     rest = "; ".join(
-        f"{abs(round(len(questions) - sum(_list_numbers(table.select_rows('data', data), 'questions')))):,} in {flatten_text(data)}"
-        for data, questions in name_data_sets(systems).items()
+        f"{abs(round(len(questions) - counts[data])):,} in {flatten_text(data)}"
+        for data, questions in data_sets.items()
     )
     return Figure(
         name,

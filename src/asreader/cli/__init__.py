@@ -28,6 +28,7 @@ from asreader.cli import (
     evaluate_command,
     gallery_command,
     make_command,
+    ops_command,
     plugin_list_command,
     prepare_command,
     report_command,
@@ -94,6 +95,8 @@ PANELS = {
         ensemble_command.ensemble,
         plugin_list_command.readers,
         plugin_list_command.executors,
+        plugin_list_command.engines,
+        ops_command.ops,
     ),
     COMPARE: (
         table_command.table,

@@ -1,4 +1,4 @@
-"""formats, readers, taggers, executors: the available plug-ins, one line each."""
+"""formats, readers, taggers, executors, engines: the available plug-ins, one line each."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def taggers(as_json: AsJson = False) -> None:
 def executors(as_json: AsJson = False) -> None:
     """List the executors, which run work here or on a cluster."""
     _print_plugins(["executors"], as_json)
+
+
+def engines(as_json: AsJson = False) -> None:
+    """List the engines, which take training steps."""
+    _print_plugins(["training.engines"], as_json)
 
 
 def _print_plugins(folders: list[str], as_json: bool) -> None:

@@ -12,6 +12,7 @@ from asreader.evaluation import result_table
 from asreader.evaluation.result_table import ResultRow
 from asreader.pages import question_filter
 from asreader.pages.run_records import RunRecord
+from asreader.runs.file_names import CONFIG_FILE
 from asreader.system.markup import shorten_word
 
 
@@ -50,7 +51,8 @@ class ReportData:
             raise InputError("the settings name no validation data (data.valid)")
         if not Path(configured).exists():
             raise InputError(
-                f"the validation data are not where config.toml says: {shorten_word(configured)}; name them with --data"
+                f"the validation data are not where {CONFIG_FILE} says: {shorten_word(configured)}; "
+                "name them with --data"
             )
         return Path(configured)
 

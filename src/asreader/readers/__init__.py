@@ -105,7 +105,7 @@ class Forward(nn.Module):
 
 def settings(name: str) -> dict[str, inspect.Parameter]:
     """The settings of a reader: the keyword arguments of its constructor."""
-    parameters = inspect.signature(_class(name)).parameters
+    parameters = inspect.signature(_find_class(name)).parameters
     return {key: value for key, value in parameters.items() if value.kind is value.KEYWORD_ONLY}
 
 
@@ -125,12 +125,23 @@ def build(name: str, vocabulary: int, options: dict[str, object]) -> torch.nn.Mo
             raise InputError(f"reader.{key} must be at least 1, not {value}")
         checked[key] = value
     try:
-        network: torch.nn.Module = _class(name)(vocabulary, **checked)
+        network: torch.nn.Module = _find_class(name)(vocabulary, **checked)
     except ValueError as error:
         raise InputError(f"[reader] {name}: {error}") from error
     return network
 
 
-def _class(name: str) -> type[torch.nn.Module]:
+def register(name: str, reader: type[nn.Module]) -> None:
+    """Make a reader of one's own known under a name, in this process."""
+    _REGISTERED[name] = reader
+
+
+def _find_class(name: str) -> type[nn.Module]:
+    if name in _REGISTERED:
+        return _REGISTERED[name]
     module = plugins.load_plugin("readers", name)
-    return getattr(module, "".join(map(str.capitalize, name.replace("-", "_").split("_"))))  # type: ignore[no-any-return]
+    found: type[nn.Module] = getattr(module, "".join(map(str.capitalize, name.replace("-", "_").split("_"))))
+    return found
+
+
+_REGISTERED: dict[str, type[nn.Module]] = {}

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeVar
@@ -63,7 +64,7 @@ def map_on_all_cores(function: Callable[[Item], Result], items: Iterable[Item]) 
         with ThreadPoolExecutor(workers) as pool:
             try:
                 for item in items:
-                    pending.append(pool.submit(function, item))
+                    pending.append(pool.submit(copy_context().run, function, item))
                     if len(pending) > 2 * workers:
                         yield pending.popleft().result()
                 while pending:

@@ -18,7 +18,7 @@ cells = st.text(max_size=12) | st.integers() | st.floats(allow_nan=False) | st.n
 @given(st.lists(st.tuples(cells, cells), max_size=5))
 def test_csv_round_trip(rows: list[tuple[Cell, Cell]]) -> None:
     """Every cell survives, apart from the leading apostrophe that keeps it from being a formula."""
-    text = Table(("one", "two"), tuple(rows)).csv()
+    text = Table(("one", "two"), tuple(rows)).to_csv()
     parsed = list(csv.reader(io.StringIO(text, newline="")))[1:]
     for cells_read, row in zip(parsed, rows, strict=True):
         for cell, original in zip(cells_read, row, strict=True):
@@ -33,7 +33,7 @@ def test_csv_round_trip(rows: list[tuple[Cell, Cell]]) -> None:
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=30))
 def test_markdown_cells_are_escaped(text: str) -> None:
-    shown = Table(("one", "two"), ((text, 1.5),)).markdown().splitlines()
+    shown = Table(("one", "two"), ((text, 1.5),)).to_markdown().splitlines()
     assert len(shown) == 3
     cell = shown[2].removeprefix("| ").removesuffix(" | 1.5000 |")
     assert cell == escape_markdown(flatten_text(text))

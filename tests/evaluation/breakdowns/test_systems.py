@@ -17,6 +17,7 @@ from asreader.evaluation import predictions
 from asreader.evaluation.breakdowns import systems
 from asreader.evaluation.breakdowns.systems import SystemSource
 from asreader.evaluation.predictions import Prediction
+from asreader.evaluation.result_table import find_prediction_files
 
 NAMES = ("Ada", "Bo", "Cy", "lamp", "1907", "New York", "@entity4", "oil")
 KNOWN = Vocabulary(("Ada", "lamp", "1907"), unknown=2, entities=1)
@@ -80,8 +81,8 @@ def test_systems_are_read_from_files_runs_and_folders(folder: Path) -> None:
     )
     assert (whole.name, whole.runs) == ("runs", ("seed-1", "seed-2", "seed-3"))
     assert (run.name, run.runs, alone.name) == ("seed-1", ("seed-1",), "file")
-    assert whole.right.tolist() == [judge_run(run) for run in range(RUNS)]
-    assert alone.right.tolist()[0] == judge_run(1)[::-1]
+    assert whole.correct.tolist() == [judge_run(run) for run in range(RUNS)]
+    assert alone.correct.tolist()[0] == judge_run(1)[::-1]
     assert whole.questions is run.questions  # looked at once
     assert alone.questions.ids == whole.questions.ids[::-1]
     assert whole.vocabulary == KNOWN
@@ -91,10 +92,10 @@ def test_systems_are_read_from_files_runs_and_folders(folder: Path) -> None:
 def test_runs_are_sorted_by_number(tmp_path: Path) -> None:
     for seed in (10, 9, 1, 2):
         predictions.write_predictions(tmp_path / f"seed-{seed}" / "predictions" / "valid.jsonl", [])
-    found = [path.parent.parent.name for path in systems.prediction_files(tmp_path)]
+    found = [path.parent.parent.name for path in find_prediction_files(tmp_path)]
     assert found == ["seed-1", "seed-2", "seed-9", "seed-10"]
     with pytest.raises(InputError, match=r"seed-1/predictions/test\.jsonl: missing"):
-        systems.prediction_files(tmp_path, "test")
+        find_prediction_files(tmp_path, "test")
 
 
 def test_questions_without_an_answer_do_not_count(folder: Path) -> None:
@@ -107,7 +108,7 @@ def test_questions_without_an_answer_do_not_count(folder: Path) -> None:
     (system,) = systems.load_systems([SystemSource(folder / "some.jsonl", folder / "some-data.jsonl")])
     assert len(system.questions) == 39
     assert "q3" not in system.questions.ids
-    assert system.right.shape == (1, 39)
+    assert system.correct.shape == (1, 39)
 
 
 @pytest.mark.parametrize(

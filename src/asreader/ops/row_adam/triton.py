@@ -168,7 +168,7 @@ class RowTables:
         matrix: DenseUpdate,
         divisors: Float[Tensor, " N"],
         steps: Float[Tensor, " N"],
-        ready: Float[Tensor, "..."],
+        ready: Float[Tensor, "*shape"],
     ) -> None:
         """One step of matrices that are used as a whole and so never behind, in the precision of `ready` also there;
         rows there may be longer. A reader whose divisor is zero takes none."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from asreader.errors import InputError
 from asreader.pages.page import build_table
 from asreader.pages.run_records import RunRecord
+from asreader.runs.file_names import ENVIRONMENT_FILE
 from asreader.system.markup import Markup, isolate_word, join_content
 
 
@@ -14,7 +15,7 @@ def build_environment(records: Sequence[RunRecord]) -> Markup:
     """Table of the entries of environment.json; different values of runs are listed together."""
     environments = [record.environment for record in records if record.environment]
     if not environments:
-        raise InputError("environment.json is missing or damaged")
+        raise InputError(f"{ENVIRONMENT_FILE} is missing or damaged")
     names = dict.fromkeys(name for environment in environments for name in environment)
     rows = []
     for name in names:

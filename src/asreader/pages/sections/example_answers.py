@@ -13,6 +13,7 @@ from asreader.pages.gallery_page import build_entries
 from asreader.pages.page import build_missing_note
 from asreader.pages.question_filter import AnsweredQuestion, QuestionFilter, match_predictions, select_questions
 from asreader.pages.report_data import ReportData
+from asreader.runs.file_names import name_predictions
 from asreader.runs.folder import Run
 from asreader.system.markup import Markup, element, join_content
 
@@ -31,7 +32,7 @@ class QuestionGroup:
 def build_example_answers(report: ReportData) -> Markup:
     """Groups of questions, each with the attention of the best run."""
     if not report.scored_runs:
-        raise InputError("predictions/valid.jsonl is missing")
+        raise InputError(f"{name_predictions('valid')} is missing")
     reader = Reader.load(report.best_run.folder, "cpu")
     predicted = predictions.read_predictions(Run(report.best_run.folder).predictions("valid"))
     parts = [element("p", "Press j and k to go from one to the next.", class_="quiet")]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from asreader.errors import InputError
 from asreader.pages.run_records import RunRecord
+from asreader.runs.file_names import METRICS_FILE
+from asreader.runs.metrics_log import TRAIN, VALID
 from asreader.system.markup import Markup, element, join_content
 
 LEFT, RIGHT = 11, 97
@@ -56,9 +58,9 @@ class ChartScale:
 def build_learning_curves(records: Sequence[RunRecord]) -> Markup:
     """Charts of the loss and of the validation accuracy, as far as they were measured."""
     best = max(records, key=lambda record: record.accuracy)
-    losses = [Curve(_select_points(record, "valid", "loss"), record is best) for record in records]
-    losses.append(Curve(_select_points(best, "train", "loss"), is_training=True))
-    accuracies = [Curve(_select_points(record, "valid", "accuracy"), record is best) for record in records]
+    losses = [Curve(_select_points(record, VALID, "loss"), record is best) for record in records]
+    losses.append(Curve(_select_points(best, TRAIN, "loss"), is_training=True))
+    accuracies = [Curve(_select_points(record, VALID, "accuracy"), record is best) for record in records]
     legend = "" if len(records) == 1 else f"; thick: {best.name}, the best of {len(records)} runs"
     charts = [
         draw_chart("Loss", f"Dashed: training; solid: validation{legend}.", losses, is_percent=False),
@@ -66,7 +68,7 @@ def build_learning_curves(records: Sequence[RunRecord]) -> Markup:
     ]
     drawn = [chart for chart in charts if chart is not None]
     if not drawn:
-        raise InputError("metrics.jsonl has no row yet")
+        raise InputError(f"{METRICS_FILE} has no row yet")
     return element("div", *drawn, class_="figures")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asreader.pages.page import build_code_block
 from asreader.pages.report_data import ReportData
 from asreader.pages.run_records import format_training_commands
+from asreader.runs.file_names import CONFIG_FILE
 from asreader.system.markup import Markup, element, isolate_word, join_content
 
 
@@ -13,7 +14,7 @@ def build_reproduction(report: ReportData, report_command: str) -> Markup:
     commands = format_training_commands(report.records)
     commit = report.best_run.environment.get("commit")
     parts = [
-        element("p", "With these settings in ", element("code", "config.toml"), ":"),
+        element("p", "With these settings in ", element("code", CONFIG_FILE), ":"),
         build_code_block(commands.shared_settings),
         element("p", "this trains " + ("it again:" if len(report.records) == 1 else "them again:")),
         build_code_block(commands.command_lines),

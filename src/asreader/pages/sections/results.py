@@ -19,7 +19,7 @@ from asreader.pages.page import (
     format_setting,
 )
 from asreader.pages.report_data import ReportData
-from asreader.pages.run_records import RunRecord, find_varied_settings, flatten_settings
+from asreader.pages.run_records import RunRecord, find_varied_settings, flatten_complete_settings
 from asreader.system.markup import Content, Markup, element, isolate_word, join_content, shorten_word
 
 BASELINES = {"maximum_frequency": "most frequent candidate", "uniform": "chance"}
@@ -132,7 +132,7 @@ def _build_run_table(report: ReportData) -> Markup:
     header = ["run", *varied, *splits]
     rows = []
     for record in sorted(report.records, key=lambda record: -record.accuracy):
-        settings = flatten_settings(record.settings)
+        settings = flatten_complete_settings(record.settings)
         values = [format_setting(settings.get(key)) for key in varied]
         accuracies = [_render_accuracy(record.scores.get(split)) for split in splits]
         rows.append([isolate_word(record.name), *values, *accuracies])

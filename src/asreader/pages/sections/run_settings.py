@@ -7,8 +7,8 @@ from asreader.pages.report_data import ReportData
 from asreader.pages.run_records import (
     find_changed_settings,
     find_varied_settings,
+    flatten_complete_settings,
     flatten_default_settings,
-    flatten_settings,
 )
 from asreader.system.markup import Markup, element, join_content
 
@@ -16,7 +16,7 @@ from asreader.system.markup import Markup, element, join_content
 def build_run_settings(report: ReportData) -> Markup:
     """Table of the settings that differ from the defaults; the others are folded."""
     settings = report.best_run.settings
-    values = flatten_settings(settings)
+    values = flatten_complete_settings(settings)
     defaults = flatten_default_settings(settings)
     changed = find_changed_settings(settings)
     varied = find_varied_settings(report.records)

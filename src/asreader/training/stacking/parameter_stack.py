@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from asreader.ops.row_adam import StackedParameter
-from asreader.training.job import Job
+from asreader.training.ema import ExponentialMovingAverage
+from asreader.training.job import AdamMoments
+
+
+@runtime_checkable
+class StackableJob(Protocol):
+    """The part of a Job that is stacked."""
+
+    network: nn.Module
+    moments: dict[str, AdamMoments]
+    ema: ExponentialMovingAverage | None
 
 
 class ParameterStack:
@@ -18,7 +29,7 @@ class ParameterStack:
     With `paired`, both directions of a GRU's parameter lie side by side, as [N, 2, ...], under the name of the first.
     """
 
-    def __init__(self, jobs: Sequence[Job], *, paired: bool) -> None:
+    def __init__(self, jobs: Sequence[StackableJob], *, paired: bool) -> None:
         network = jobs[0].network
         self.readers, self.device = len(jobs), next(network.parameters()).device
         self.steps: Float[Tensor, " N"] = torch.stack([_count_steps(job) for job in jobs]).to(self.device)
@@ -31,7 +42,7 @@ class ParameterStack:
             lead = (self.readers, 2) if len(directions) == 2 else (self.readers,)
             self.parameters[name] = self._stack(jobs, directions, (*lead, *parameter.shape))
 
-    def _stack(self, jobs: Sequence[Job], names: list[str], shape: tuple[int, ...]) -> StackedParameter:
+    def _stack(self, jobs: Sequence[StackableJob], names: list[str], shape: tuple[int, ...]) -> StackedParameter:
         has_ema = jobs[0].ema is not None
         weights, first, second = (torch.empty(shape, device=self.device) for _ in range(3))
         average = torch.empty(shape, device=self.device) if has_ema else None
@@ -50,12 +61,12 @@ class ParameterStack:
         }
 
 
-def _count_steps(job: Job) -> Tensor:
+def _count_steps(job: StackableJob) -> Tensor:
     return next(iter(job.moments.values())).step.detach().float().reshape(())
 
 
 @torch.no_grad()
-def _move(job: Job, name: str, weight: Tensor, first: Tensor, second: Tensor, average: Tensor | None) -> None:
+def _move(job: StackableJob, name: str, weight: Tensor, first: Tensor, second: Tensor, average: Tensor | None) -> None:
     """Copy one parameter of a job into the stack and let the job look at it there."""
     parameter, moments = job.network.get_parameter(name), job.moments[name]
     for target, source in ((weight, parameter), (first, moments.exp_avg), (second, moments.exp_avg_sq)):

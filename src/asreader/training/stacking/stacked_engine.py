@@ -116,7 +116,7 @@ class StackedEngine:
     def run(self, plans: Sequence[Sequence[StepPlan]], should_stop: Callable[[], bool]) -> PendingLosses:
         """Launch the steps; stops between two of them if asked to."""
         assert self._data is not None and self._step is not None
-        orders = np.stack([[self._pack(plan) for plan in step] for step in plans])
+        orders = np.stack([[pack_plan(plan, self._batch_size) for plan in step] for step in plans])
         shapes = [self._data.choose_shape(order[:, : self._batch_size]) for order in orders]
         sent = torch.from_numpy(orders)
         if self.device.type == "cuda":
@@ -128,13 +128,6 @@ class StackedEngine:
             if should_stop():
                 break
         return self._bring_to_host(losses[:taken])
-
-    def _pack(self, plan: StepPlan) -> NDArray[np.int32]:
-        """See `StepOrders.unpack`; the rest of a short batch repeats its first example."""
-        examples = np.full(self._batch_size, plan.examples[0], np.int32)
-        examples[: len(plan.examples)] = plan.examples
-        head = np.array([len(plan.examples), plan.key], np.int32)
-        return np.concatenate([examples, head, plan.shuffled_rows])
 
     def _bring_to_host(self, losses: Float[Tensor, "steps N"]) -> PendingLosses:
         if self.device.type != "cuda":
@@ -196,3 +189,11 @@ def _rate_factors(job: Job) -> list[float]:
     options = job.settings.train
     rates = (schedule.learning_rate(options, step, job.total_steps) for step in range(job.total_steps))
     return [rate / options.learning_rate for rate in rates]
+
+
+def pack_plan(plan: StepPlan, size: int) -> NDArray[np.int32]:
+    """What `StepOrders.unpack` takes apart; the rest of a short batch repeats its first example."""
+    examples = np.full(size, plan.examples[0], np.int32)
+    examples[: len(plan.examples)] = plan.examples
+    head = np.array([len(plan.examples), plan.key], np.int32)
+    return np.concatenate([examples, head, plan.shuffled_rows])
