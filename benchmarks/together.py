@@ -41,7 +41,8 @@ from asreader.training.stacking.parameter_stack import ParameterStack
 from asreader.training.stacking.stacked_engine import StackedTask, StepComputation, pack_plan
 
 CANDIDATES, ANONYMOUS, BATCH, PREFETCH, SKEW = 10, 100, 32, 10, 0.22
-CHECKED_STEPS = 5
+CHECKED_STEPS, CHECKED_RATE = 10, 0.01
+"""Many and large enough that a wrong gradient shows in the losses."""
 TOLERANCE = 0.02
 """bfloat16 products against float32 ones."""
 
@@ -156,6 +157,7 @@ class Group:
         precision: torch.dtype,
         engine: str,
         capture: bool,
+        rate: float = 0.001,
     ) -> None:
         device = data.answers.device
         sizes: dict[str, object] = {"embedding": shape.embedding, "hidden": shape.hidden}
@@ -167,7 +169,7 @@ class Group:
             jobs.append(SyntheticJob(readers.build(options.reader, shape.vocabulary, sizes).to(device)))
         is_fused = engine == "fused_attention_sum"
         stack = ParameterStack(jobs, paired=is_fused)
-        task = StackedTask(stack, data, AdamRecipe([0.001] * count), precision, jobs[0].network)
+        task = StackedTask(stack, data, AdamRecipe([rate] * count), precision, jobs[0].network)
         computation: StepComputation = partial(FusedStep, dropout=0.0)(task) if is_fused else AutogradStep(task)
         packed = [[pack_plan(plan, BATCH) for plan in plan_steps(data, number, steps)] for number in range(count)]
         orders = np.stack(packed, axis=1)
@@ -196,7 +198,7 @@ def synchronize() -> None:
 
 def check_losses(options: argparse.Namespace, shape: DataShape, data: DeviceDataset) -> dict[str, float]:
     """Compare the first losses of two readers with those of the reference in float32; exits if they differ."""
-    make = partial(Group, options, shape, data, min(2, max(options.readers)), steps=CHECKED_STEPS)
+    make = partial(Group, options, shape, data, min(2, max(options.readers)), steps=CHECKED_STEPS, rate=CHECKED_RATE)
     with ExitStack() as stack:
         if options.implementation:
             stack.enter_context(ops.using(options.implementation))
