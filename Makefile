@@ -6,13 +6,17 @@ INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
 LOWEST := .venv-lowest
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
-.PHONY: demo test test-slow test-lowest check lock docs pictures clean reproduce-cbt-ne reproduce-cbt-cn bundle
+.PHONY: demo test test-gpu test-slow test-lowest check lock docs pictures clean reproduce-cbt-ne reproduce-cbt-cn bundle
 
 demo: $(VENV)/.ready
 	$(BIN)/asreader demo --out runs/demo
 
 test: check
 	$(BIN)/python -m pytest -q -n $(CORES) -m "not slow"
+
+# What needs a GPU, where only torch, triton, numpy, pytest and the packages of a plain machine are installed.
+test-gpu:
+	PYTHONPATH=src $(PYTHON) scripts/test_gpu.py $(if $(OUT),--out $(OUT))
 
 test-slow: $(VENV)/.ready-to-develop
 	$(BIN)/python -m pytest -q -m slow

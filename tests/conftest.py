@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -17,7 +18,8 @@ if not torch.cuda.is_available():  # Triton's kernels run on a CPU too, slowly
     os.environ["TRITON_INTERPRET"] = "1"
 
 CHECKED = ("ops", "readers", "batches", "training.stacking", "training.engines")
-install_import_hook([f"asreader.{name}" for name in CHECKED], "beartype.beartype")
+if find_spec("beartype"):  # a machine with a GPU may not have it
+    install_import_hook([f"asreader.{name}" for name in CHECKED], "beartype.beartype")
 
 try:
     import triton
