@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 COMMANDS = (
-    "demo answer formats readers taggers executors engines ops stats make make-books make-news convert prepare train sweep "
-    "evaluate calibrate baseline ensemble table compare analyse gallery report benchmark benchmark-train "
-    "benchmark-answer"
+    "demo answer formats readers taggers executors engines ops stats make make-books make-news "
+    "convert prepare train sweep evaluate calibrate baseline ensemble table compare analyse gallery "
+    "report benchmark benchmark-train benchmark-answer"
 ).split()
 TARGET = Path(__file__).parent / "cli.md"
 

@@ -28,7 +28,7 @@ from asreader.data.discovery import find_files
 from asreader.data.formats import jsonl
 from asreader.evaluation import calibration
 from asreader.inference.reader import Reader
-from asreader.inference.run_calibration import Calibrated, calibrate
+from asreader.inference.run_calibration import Calibrated, calibrate_run
 from asreader.runs.folder import Run
 
 PRETRAINED = ROOT / "src" / "asreader" / "pretrained"
@@ -113,7 +113,7 @@ class BundleBuild:
         runs = [Run(path.parent) for path in sorted(self.runs.glob("seed-*/weights.safetensors"))]
         best = max(runs, key=lambda run: max(read_accuracies(run)))
         bundled = export_run(best)
-        calibrated = calibrate(PRETRAINED, self.calibration, wanted=0.8, device="cpu")
+        calibrated = calibrate_run(PRETRAINED, self.calibration, wanted=0.8, device="cpu")
         books = sorted(name for pattern in ("cbt_train*", "extra*") for name in self.list_books(pattern))
         (PRETRAINED / "books.txt").write_text("".join(f"{format_title(name)}\n" for name in books), encoding="utf-8")
         rows = map(json.loads, best.metrics.read_text(encoding="utf-8").splitlines())

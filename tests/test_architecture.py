@@ -151,6 +151,46 @@ def test_names_explain_themselves() -> None:
     assert not getters
 
 
+def public_classes() -> list[tuple[str, Path]]:
+    """Name and module of every public class; the implementations of one operation share their names."""
+    nodes = [(node, path) for path in MODULES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    return [
+        (node.name, path.parent if top(path) == "ops" else path)
+        for node, path in nodes
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+
+
+def test_public_class_names_are_unique() -> None:
+    homes: dict[str, set[Path]] = {}
+    for name, home in public_classes():
+        homes.setdefault(name, set()).add(home)
+    assert not {name: paths for name, paths in homes.items() if len(paths) > 1}
+
+
+def test_module_names_are_unique() -> None:
+    """Except the implementations of operations, which have the same names in every folder."""
+    stems = [path.stem for path in MODULES if path.stem != "__init__" and top(path) != "ops"]
+    assert sorted(stems) == sorted(set(stems))
+
+
+def test_every_folder_of_the_package_is_explained() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and (path / "__init__.py").is_file()}
+    assert not [name for name in sorted(folders - {"pretrained"}) if f"`{name}/" not in text]
+
+
+def test_operations_have_a_reference_and_are_listed() -> None:
+    from asreader import ops
+
+    folders = {path.name for path in (SOURCE / "ops").iterdir() if (path / "reference.py").is_file()}
+    assert folders == set(ops.IMPLEMENTATIONS)
+    for name, implementations in ops.IMPLEMENTATIONS.items():
+        assert implementations[-1] == "reference"
+        assert all((SOURCE / "ops" / name / f"{each}.py").is_file() for each in implementations)
+        assert f"`{name}`" in (SOURCE / "ops" / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_model_is_on_one_screen() -> None:
     assert len((SOURCE / "readers" / "attention_sum.py").read_text().splitlines()) <= 60
 

@@ -139,9 +139,9 @@ def parse_settings(text: str, overrides: Sequence[str] = (), *, where: str = "se
         section, key, value = _override(override)
         sections.setdefault(section, {})[key] = value
     return Config(
-        data=DataSettings(**_checked(DataSettings, "data", sections.get("data", {}), where)),
+        data=DataSettings(**_check_section(DataSettings, "data", sections.get("data", {}), where)),
         reader=sections.get("reader", {}),
-        train=TrainSettings(**_checked(TrainSettings, "train", sections.get("train", {}), where)),
+        train=TrainSettings(**_check_section(TrainSettings, "train", sections.get("train", {}), where)),
     )
 
 
@@ -156,7 +156,7 @@ def _override(text: str) -> tuple[str, str, object]:
         return section, key, value.strip()
 
 
-def _checked(section: type, name: str, keys: Mapping[str, object], where: str) -> dict[str, Any]:
+def _check_section(section: type, name: str, keys: Mapping[str, object], where: str) -> dict[str, Any]:
     defaults = {setting.name: setting.default for setting in fields(section)}
     values: dict[str, Any] = {}
     for key, value in keys.items():

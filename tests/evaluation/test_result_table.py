@@ -17,7 +17,7 @@ from asreader.evaluation import bootstrap, ensembles, predictions, published_acc
 from asreader.evaluation.metrics import score_predictions
 from asreader.evaluation.predictions import Prediction
 from asreader.evaluation.result_table import ResultRow
-from asreader.runs.discovery import find_predicted_runs
+from asreader.runs.run_search import find_predicted_runs
 
 
 def run(folder: Path, valid: list[float], test: list[float] | None = None) -> Path:

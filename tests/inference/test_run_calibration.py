@@ -15,7 +15,7 @@ from asreader.data.formats import jsonl
 from asreader.errors import InputError
 from asreader.evaluation import calibration
 from asreader.inference.reader import BUNDLED, Reader
-from asreader.inference.run_calibration import calibrate
+from asreader.inference.run_calibration import calibrate_run
 from asreader.runs.folder import Run
 
 
@@ -37,7 +37,7 @@ def test_confidence_changes_and_answers_do_not(run: Path, data: Path) -> None:
     (run / "calibration.json").unlink(missing_ok=True)
     store = load_store(data)
     before = Reader.load(run, "cpu").evaluate(store)
-    found = calibrate(run, data, wanted=0.9, device="cpu")
+    found = calibrate_run(run, data, wanted=0.9, device="cpu")
     after = Reader.load(run, "cpu").evaluate(store)
     assert after.loss == pytest.approx(before.loss)
     for one, other in zip(before.predictions, after.predictions, strict=True):
@@ -48,11 +48,11 @@ def test_confidence_changes_and_answers_do_not(run: Path, data: Path) -> None:
     assert calibration.fit_temperature(after.predictions) == pytest.approx(1, abs=0.01)
     assert found.questions == 150
     # Once more: what is fitted is always the reader as it was trained.
-    assert calibrate(run, data, wanted=0.9, device="cpu").calibration == found.calibration
+    assert calibrate_run(run, data, wanted=0.9, device="cpu").calibration == found.calibration
 
 
 def test_sure_answers_are_as_good_as_wanted(run: Path, data: Path) -> None:
-    found = calibrate(run, data, wanted=0.97, device="cpu")
+    found = calibrate_run(run, data, wanted=0.97, device="cpu")
     judged = calibration.judge_answers(Reader.load(run, "cpu").evaluate(load_store(data)).predictions)
     above = judged.confidence >= found.calibration.threshold - 1e-6
     assert judged.correct[above].mean() >= 0.97
@@ -71,7 +71,7 @@ def test_where_nothing_is_good_enough_nothing_is_sure(run: Path, tmp_path: Path)
         row["answer"] = next(word for word in row["candidates"] if word != row["answer"])
         wrong.append(json.dumps(row) + "\n")
     (tmp_path / "wrong.jsonl").write_text("".join(wrong))
-    assert calibrate(run, tmp_path / "wrong.jsonl", wanted=0.99, device="cpu").calibration.threshold == 1.0
+    assert calibrate_run(run, tmp_path / "wrong.jsonl", wanted=0.99, device="cpu").calibration.threshold == 1.0
 
 
 @pytest.mark.parametrize("text", ["{", '{"temperature": 0}', '{"heat": 1}', '{"threshold": 2}', "[1]"])

@@ -8,8 +8,8 @@ import pytest
 
 from asreader.data.vocabulary import Vocabulary
 from asreader.errors import InputError
-from asreader.runs.discovery import find_predicted_runs, find_runs, load_vocabulary, locate_predictions, locate_run
 from asreader.runs.folder import Run
+from asreader.runs.run_search import find_predicted_runs, find_runs, load_vocabulary, locate_predictions, locate_run
 from asreader.settings import Config
 
 

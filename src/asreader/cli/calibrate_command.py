@@ -26,10 +26,10 @@ def calibrate(
     """
     from dataclasses import asdict
 
-    from asreader.inference.run_calibration import calibrate
+    from asreader.inference.run_calibration import calibrate_run
     from asreader.runs.file_names import CALIBRATION_FILE
 
-    result = calibrate(run, data, wanted=wanted, format=format, device=device)
+    result = calibrate_run(run, data, wanted=wanted, format=format, device=device)
     if as_json:
         print_json(asdict(result))
         return

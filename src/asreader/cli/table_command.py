@@ -32,7 +32,7 @@ def table(
     from dataclasses import asdict
 
     from asreader.evaluation import result_table
-    from asreader.runs.discovery import find_predicted_runs
+    from asreader.runs.run_search import find_predicted_runs
 
     rows = result_table.build_rows(find_predicted_runs(folders), paper.value if paper else None)
     if as_json:

@@ -21,7 +21,7 @@ from asreader.evaluation.bootstrap import Credits, Interval
 from asreader.evaluation.ensembles import AlignedPredictions, Ensemble, EnsembleMethod
 from asreader.evaluation.metrics import TOP_K
 from asreader.evaluation.published_accuracies import PublishedAccuracy
-from asreader.runs.discovery import find_predicted_runs, locate_predictions
+from asreader.runs.run_search import find_predicted_runs, locate_predictions
 from asreader.runs.seed_groups import SeedGroup, group_by_seed
 
 BEST_FRACTION = 0.2

@@ -24,7 +24,9 @@ class Calibrated:
     coverage: float
 
 
-def calibrate(run: Path, data: Path, *, wanted: float, format: str | None = None, device: str = "auto") -> Calibrated:
+def calibrate_run(
+    run: Path, data: Path, *, wanted: float, format: str | None = None, device: str = "auto"
+) -> Calibrated:
     """Fit temperature and threshold on data and keep them with the run: from then on its answers are calibrated."""
     reader = Reader.load(run, device)
     reader.calibration = ConfidenceCalibration()

@@ -47,7 +47,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ImplementationChoice:
     """The implementation that serves an operation, and why each faster one does not."""
 
     operation: str
@@ -61,24 +61,24 @@ def select(operation: str, workload: Workload) -> ModuleType:
     return _load(operation, choice.implementation)
 
 
-def choose(operation: str, workload: Workload) -> Choice:
+def choose(operation: str, workload: Workload) -> ImplementationChoice:
     """Which implementation serves, and why not a faster one."""
     preferred = _PREFERRED.get().get(operation)
     if preferred is not None:
         reason = _reason_against(operation, preferred, workload)
         if reason is None:
-            return Choice(operation, preferred, {})
+            return ImplementationChoice(operation, preferred, {})
     return _choose_fastest(operation, workload)
 
 
 @cache
-def _choose_fastest(operation: str, workload: Workload) -> Choice:
+def _choose_fastest(operation: str, workload: Workload) -> ImplementationChoice:
     rejected: dict[str, str] = {}
     for name in IMPLEMENTATIONS[operation]:
         on_gpu = workload.device.type != "cpu" or name not in _GPU_ONLY
         reason = _reason_against(operation, name, workload) if on_gpu else "runs on a GPU only"
         if reason is None:
-            return Choice(operation, name, rejected)
+            return ImplementationChoice(operation, name, rejected)
         rejected[name] = reason
     raise AssertionError(f"{operation} has no reference")
 

@@ -13,10 +13,10 @@ from asreader import readers
 from asreader.errors import InputError
 from asreader.evaluation import predictions
 from asreader.evaluation.metrics import Scores, score_predictions
-from asreader.runs.discovery import find_runs
 from asreader.runs.file_names import CONFIG_FILE
 from asreader.runs.folder import Run
 from asreader.runs.metrics_log import MetricsRow, read_metrics
+from asreader.runs.run_search import find_runs
 from asreader.runs.settings_diff import flatten_settings, list_varying_keys
 from asreader.settings import Config
 

@@ -55,7 +55,7 @@ def load_teacher(files: Sequence[Path], weight: float, store: Store) -> Teacher:
             for line in predictions.iterate_predictions(path):
                 number = numbers.get(line.id)
                 if number is not None:
-                    own = _matched(line, store, number, path)
+                    own = _match_candidates(line, store, number, path)
                     total[ends[number] - len(own) : ends[number]] += own
                     missing[number] = False
         if missing.any():
@@ -80,7 +80,7 @@ def _candidates(store: Store, number: int) -> NDArray[np.int32]:
     return given if len(given) else store.candidates(number, store.document(number))
 
 
-def _matched(line: PredictionLine, store: Store, number: int, path: Path) -> NDArray[np.float32]:
+def _match_candidates(line: PredictionLine, store: Store, number: int, path: Path) -> NDArray[np.float32]:
     """A question's probabilities in the data's order of candidates, summing to one; copies of a candidate have none."""
     candidates = [store.lexicon[name] for name in _candidates(store, number)]
     answer = int(store.answers[number])

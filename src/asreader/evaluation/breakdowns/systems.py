@@ -21,7 +21,7 @@ from asreader.evaluation.breakdowns.slices import CorrectAnswers, QuestionFacts
 from asreader.evaluation.ensembles import AlignedPredictions
 from asreader.evaluation.predictions import Prediction
 from asreader.evaluation.result_table import find_prediction_files
-from asreader.runs.discovery import load_vocabulary, locate_run
+from asreader.runs.run_search import load_vocabulary, locate_run
 
 NO_CANDIDATE = -1
 

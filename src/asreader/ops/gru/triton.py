@@ -37,7 +37,7 @@ INTERPRETED = triton.knobs.runtime.interpret
 
 
 @triton.jit
-def _awaited(pointers, mask):
+def _load_when_ready(pointers, mask):
     """Load a tile until nothing of it is missing; `volatile` goes past the L1 cache, which is not shared."""
     tile = tl.load(pointers, mask=mask, other=0, volatile=True)
     missing = tl.sum((tile == -1).to(tl.int32))
@@ -80,7 +80,7 @@ def _matrix(pointer, unit, k, across, along, H: tl.constexpr):
 @triton.jit
 def _product(matrix, pointer, k, real, total, dtype, PRECISION: tl.constexpr, H: tl.constexpr):
     """total + matrix times what stands at `pointer`, as soon as all of it is there."""
-    tile = _awaited(pointer + k[:, None], real & (k < H)[:, None]).to(dtype, bitcast=True)
+    tile = _load_when_ready(pointer + k[:, None], real & (k < H)[:, None]).to(dtype, bitcast=True)
     return tl.dot(matrix, tile, total, input_precision=PRECISION)
 
 
@@ -112,12 +112,12 @@ def _forward(
         to_new = tl.load(given + 2 * H, mask=real, other=0).to(tl.float32)
         product = tl.zeros((SHARE, BP), tl.float32) + bias
         last = states + (line + (2 * r + 2 * back) * B) * H
-        h0 = _awaited(last + k0[:, None], real).to(dtype, bitcast=True)
+        h0 = _load_when_ready(last + k0[:, None], real).to(dtype, bitcast=True)
         reset = tl.dot(reset0, h0, reset, input_precision=PRECISION)
         update = tl.dot(update0, h0, update, input_precision=PRECISION)
         product = tl.dot(new0, h0, product, input_precision=PRECISION)
         if TWO:
-            h1 = _awaited(last + k1[:, None], real & (k1 < H)[:, None]).to(dtype, bitcast=True)
+            h1 = _load_when_ready(last + k1[:, None], real & (k1 < H)[:, None]).to(dtype, bitcast=True)
             reset = tl.dot(reset1, h1, reset, input_precision=PRECISION)
             update = tl.dot(update1, h1, update, input_precision=PRECISION)
             product = tl.dot(new1, h1, product, input_precision=PRECISION)
@@ -291,11 +291,11 @@ def _widest(device: torch.device, dtype: torch.dtype, hidden: int) -> int:
     if device.type != "cuda":
         return 0
     room = driver.active.utils.get_device_properties(device.index or 0)["max_shared_mem"]
-    fitting = (width for width in (64, 32, 16) if needed(dtype, hidden, width) <= room)
+    fitting = (width for width in (64, 32, 16) if count_shared_bytes(dtype, hidden, width) <= room)
     return next(fitting, 0)
 
 
-def needed(dtype: torch.dtype, hidden: int, width: int) -> int:
+def count_shared_bytes(dtype: torch.dtype, hidden: int, width: int) -> int:
     """Bytes of shared memory: weights of all three gates, and the first part of the states. A product in three TF32
     parts has its factors there twice."""
     first, second = _tiles(hidden)
