@@ -269,7 +269,7 @@ for dtype, hidden, width in ((torch.float32, 448, 16), (torch.bfloat16, 384, 64)
     signature = {**kinds, "T": "i32", "B": "i32"} | dict.fromkeys(constants, "constexpr")
     source = ASTSource(kernel._forward, signature=signature, constexprs=constants)
     found = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=launch)
-    print(found.metadata.shared, kernel.needed(dtype, hidden, width))
+    print(found.metadata.shared, kernel.count_shared_bytes(dtype, hidden, width))
 """
 
 
