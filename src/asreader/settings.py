@@ -28,8 +28,8 @@ class DataSettings:
     vocabulary: str = "train"  # or "train+evaluation": the original code's choice, words of `valid` come in too
     min_count: int = 2  # rarer words are unknown, which is what trains the anonymous vectors
     unknown: int = 100  # anonymous vectors
-    anonymise: float = 0.0  # share of a training question's candidates met as unknown words, drawn anew each time
-    question_at: str = "apart"  # or before, after, around: where the document encoder meets the question as well
+    anonymise: float = 0.0  # probability of replacing a training candidate by an unknown word, drawn in every step
+    question_at: str = "apart"  # or before, after, around: where the document encoder reads the question too
 
     def __post_init__(self) -> None:
         _one_of("data.vocabulary", self.vocabulary, ("train", "train+evaluation"))
@@ -49,14 +49,14 @@ class TrainSettings:
     batch: int = 32
     prefetch: int = 10  # batches that are sorted by document length together
     learning_rate: float = 0.001
-    warmup: int = 0  # steps over which the learning rate rises to its full height
+    warmup: int = 0  # steps over which the learning rate rises to its full value
     decay: str = "none"  # or "linear", "cosine": how it falls afterwards, to nothing at the end of `epochs`
-    clip: float = 10.0  # largest norm of the gradient
-    average: float = 0.0  # what an average of the weights keeps of itself at a step, such as 0.999; 0: none is made
-    teacher: str = ""  # prediction files over the training questions, comma-separated: their mean is learnt from too
+    clip: float = 10.0  # maximum norm of the gradient
+    average: float = 0.0  # decay of the moving average of the weights, such as 0.999; 0: none is kept
+    teacher: str = ""  # prediction files over the training questions, comma-separated: their mean is a second target
     teacher_weight: float = 0.5  # the teacher's share of the loss; the rest is the answer's
     validate_every: int = 0  # batches, and at the end; 0: after every epoch
-    patience: int = 1  # stop after so many validations in a row without a better one
+    patience: int = 1  # stop after this many validations in a row without a better one
     metric: str = "accuracy"  # or "loss": what "better" means
     engine: str = (
         "auto"  # how steps are taken: `asreader engines`; ddp is started by torchrun, a process for each device

@@ -1,4 +1,4 @@
-"""A run that is calibrated: its order of answers stays, its confidence is deserved, it says when it is not sure."""
+"""A calibrated run keeps the order of its answers; its confidence matches its accuracy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""a run and data it was not trained on -> calibration.json: at which temperature its confidence is deserved, and from
-which confidence on its answers are as good as one wants them to be."""
+"""a run, held-out data -> calibration.json: the temperature and the threshold of its confidence."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class Job:
         self.run.save_state(tensors, asdict(self.position))
 
     def restore(self) -> bool:
-        """Return to the last saved position; without one, training starts anew. Returns whether there was one."""
+        """Return to the last saved position; returns whether there was one."""
         kept = self.run.load_state()
         if kept is None:
             return False

@@ -1,7 +1,7 @@
 """(data, settings) -> runs: the one training loop. It drives engines, validates, saves and stops.
 
 Readers of equal shape are trained together where the engine can, each exactly as it would be alone: its run folder
-looks the same and may be continued alone, in company, or with another engine. A reader that has finished leaves the
+looks the same and may be continued alone, with others, or with another engine. A reader that has finished leaves the
 others.
 """
 

@@ -7,8 +7,8 @@ import math
 from asreader.settings import TrainSettings
 
 
-def learning_rate(options: TrainSettings, step: int, steps: int) -> float:
-    """Of the step that comes when `step` steps were taken, of `steps` in all epochs."""
+def compute_learning_rate(options: TrainSettings, step: int, steps: int) -> float:
+    """Of the step after `step` steps, of `steps` in all epochs."""
     warming = min(1.0, (step + 1) / options.warmup) if options.warmup else 1.0
     return options.learning_rate * warming * _left(options, step, steps)
 

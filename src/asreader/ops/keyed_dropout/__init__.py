@@ -1,8 +1,8 @@
 """values -> the same with some dropped, as a pure function of a key: no generator has a state that must be saved.
 
-What is dropped is a hash of the key, of the number of the call since `dropout_key` was entered, and of the position in
-the tensor; so a CPU and a GPU, one reader and N readers drop the same, and a captured CUDA graph draws anew with its
-key.
+What is dropped is a hash of the key, of the number of the call since `dropout_key` was entered, and of the word's row
+or the position in the tensor. So a CPU and a GPU, one reader and N readers drop the same, and a replayed CUDA graph
+draws from the key that it is given.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class PlainEngine:
         self._ranks.add_gradients(job.network)
         torch.nn.utils.clip_grad_norm_(job.network.parameters(), options.clip)
         for group in self._optimizer.param_groups:
-            group["lr"] = schedule.learning_rate(options, plan.step, job.total_steps)
+            group["lr"] = schedule.compute_learning_rate(options, plan.step, job.total_steps)
         self._optimizer.step()
         if job.ema is not None:
             job.ema.update(plan.step + 1)

@@ -82,7 +82,7 @@ class AutogradStep:
     def learn(self, prepared: CompactBatch) -> Float[Tensor, " N"]:
         """Losses, gradients, one step of Adam."""
         task = self._task
-        # Made anew each time: autograd remembers the stream on which a leaf was first used, and capturing has its own.
+        # Created in every step: autograd remembers the stream of a leaf's first use, and capturing has its own.
         weights = {name: own.weights.detach() for name, own in task.stack.parameters.items()}
         weights |= {name: self._adam.read_rows(name, prepared.unique) for name in self._tables}
         leaves = {name: tensor.requires_grad_() for name, tensor in weights.items()}

@@ -187,7 +187,7 @@ class StackedEngine:
 def _rate_factors(job: Job) -> list[float]:
     """What the learning rates are multiplied with, step by step."""
     options = job.settings.train
-    rates = (schedule.learning_rate(options, step, job.total_steps) for step in range(job.total_steps))
+    rates = (schedule.compute_learning_rate(options, step, job.total_steps) for step in range(job.total_steps))
     return [rate / options.learning_rate for rate in rates]
 
 
