@@ -23,9 +23,9 @@ import triton.language as tl
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from asreader.ops import Workload
 from asreader.ops.attention_loss import LossGradients
 from asreader.ops.attention_scores.triton import load_states
+from asreader.ops.triton_support import supports_triton
 
 STEPS = 32
 """Positions that a part has at least."""
@@ -37,11 +37,7 @@ PROGRAMS = 512
 """Programs to launch at least: documents of few readers are cut into parts until there are so many."""
 
 
-def supports(workload: Workload) -> str | None:
-    """GPUs; a CPU only by Triton's interpreter."""
-    if workload.device.type != "cuda" and not triton.knobs.runtime.interpret:
-        return "runs on a GPU only"
-    return None
+supports = supports_triton
 
 
 def compute_loss_gradients(

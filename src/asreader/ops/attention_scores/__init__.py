@@ -14,6 +14,7 @@ from torch import Tensor
 
 from asreader import ops
 from asreader.ops import Workload
+from asreader.ops.vmap_rules import fold_readers
 
 
 def score_positions(states: Float[Tensor, "D T B H"], question: Float[Tensor, "D B H"]) -> Float[Tensor, "B T"]:
@@ -46,10 +47,7 @@ class _Scores(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
         count = info.batch_size
-        folded = [
-            (tensor.expand(count, *tensor.shape) if axis is None else tensor.movedim(axis, 0)).flatten(0, 1)
-            for tensor, axis in zip(inputs, in_dims, strict=True)
-        ]
+        folded = fold_readers(inputs, in_dims, count)
         scores = _Scores.apply(*folded)  # type: ignore[no-untyped-call]
         return scores.unflatten(0, (count, -1)), 0
 

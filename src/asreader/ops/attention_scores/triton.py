@@ -17,17 +17,13 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
-from asreader.ops import Workload
+from asreader.ops.triton_support import supports_triton
 
 STEPS = 32
 """Positions of a program."""
 
 
-def supports(workload: Workload) -> str | None:
-    """GPUs; a CPU only by Triton's interpreter."""
-    if workload.device.type != "cuda" and not triton.knobs.runtime.interpret:
-        return "runs on a GPU only"
-    return None
+supports = supports_triton
 
 
 def score_states(states: Float[Tensor, "R T B H"], question: Float[Tensor, "R B H"]) -> Float[Tensor, "N B T"]:

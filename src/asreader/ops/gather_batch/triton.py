@@ -16,16 +16,12 @@ from torch import Tensor
 from asreader.batches.batch import NO_CANDIDATE, Batch, Words
 from asreader.batches.device import BatchShape, DeviceDataset
 from asreader.data.vocabulary import FIRST_ANONYMOUS_ROW, PADDING_ROW
-from asreader.ops import Workload
+from asreader.ops.triton_support import supports_triton
 
 BLOCK = 512
 
 
-def supports(workload: Workload) -> str | None:
-    """GPUs; a CPU only by Triton's interpreter."""
-    if workload.device.type != "cuda" and not triton.knobs.runtime.interpret:
-        return "runs on a GPU only"
-    return None
+supports = supports_triton
 
 
 def gather_batch(

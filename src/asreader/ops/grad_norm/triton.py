@@ -16,7 +16,7 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
-from asreader.ops import Workload
+from asreader.ops.triton_support import supports_triton
 
 BLOCK = 8192
 """Numbers that a program sums."""
@@ -24,11 +24,7 @@ SMALLEST = 1e-6
 """Added to a norm by torch.nn.utils.clip_grad_norm_."""
 
 
-def supports(workload: Workload) -> str | None:
-    """GPUs; a CPU only by Triton's interpreter."""
-    if workload.device.type != "cuda" and not triton.knobs.runtime.interpret:
-        return "runs on a GPU only"
-    return None
+supports = supports_triton
 
 
 def sum_squares(gradients: Sequence[Float[Tensor, "N ..."]]) -> Float[Tensor, "N _parts"]:

@@ -29,6 +29,7 @@ from torch.nn import functional
 from asreader import ops
 from asreader.ops import Workload
 from asreader.ops.segment_sum import Positions, sum_by_row
+from asreader.ops.vmap_rules import fold_readers
 
 FEW = 8
 """Up to this many recurrences the gates' products with the states are one product: two would leave a GPU half idle.
@@ -210,15 +211,6 @@ class _GRU(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
         count = info.batch_size
-        folded = [
-            fold_readers(value, axis, count) if isinstance(value, Tensor) else value
-            for value, axis in zip(inputs, in_dims, strict=True)
-        ]
+        folded = fold_readers(inputs, in_dims, count)
         found = _GRU.apply(*folded)  # type: ignore[no-untyped-call]
         return found[0].unflatten(0, (count, -1)), 0
-
-
-def fold_readers(tensor: Tensor, axis: int | None, count: int) -> Tensor:
-    """An axis of `vmap` -> part of the leading axis of readers that operations have anyway."""
-    whole = tensor.expand(count, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
-    return whole.flatten(0, 1)

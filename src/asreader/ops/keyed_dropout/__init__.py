@@ -18,6 +18,7 @@ from torch import Tensor
 
 from asreader import ops
 from asreader.ops import Workload
+from asreader.ops.vmap_rules import fold_readers
 
 _MIX = 0x45D9F3B
 
@@ -107,12 +108,7 @@ class _Drop(torch.autograd.Function):
         salt: int,
     ) -> tuple[Tensor, int]:
         count = info.batch_size
-        folded = [
-            None
-            if tensor is None
-            else (tensor.expand(count, *tensor.shape) if axis is None else tensor.movedim(axis, 0)).flatten(0, 1)
-            for tensor, axis in zip((values, keys, rows), in_dims[:3], strict=True)
-        ]
+        folded = fold_readers((values, keys, rows), in_dims[:3], count)
         dropped = _Drop.apply(*folded, probability, salt)  # type: ignore[no-untyped-call]
         return dropped.unflatten(0, (count, -1)), 0
 

@@ -13,16 +13,12 @@ import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from asreader.ops import Workload
+from asreader.ops.triton_support import supports_triton
 
 BLOCK = 1024
 
 
-def supports(workload: Workload) -> str | None:
-    """GPUs; a CPU only by Triton's interpreter."""
-    if workload.device.type != "cuda" and not triton.knobs.runtime.interpret:
-        return "runs on a GPU only"
-    return None
+supports = supports_triton
 
 
 def apply_mask(

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from asreader import ops
 from asreader.ops import Workload
+from asreader.ops.vmap_rules import fold_readers
 
 NO_CANDIDATE = -1
 """In `candidate_at`: the word at this position mentions no further candidate."""
@@ -56,9 +57,6 @@ class _PointerSum(torch.autograd.Function):
         info: Any, in_dims: tuple[int | None, ...], log_attention: Tensor, candidate_at: Tensor, candidates: int
     ) -> tuple[Tensor, int]:
         count = info.batch_size
-        folded = [
-            (tensor.expand(count, *tensor.shape) if axis is None else tensor.movedim(axis, 0)).flatten(0, 1)
-            for tensor, axis in zip((log_attention, candidate_at), in_dims[:2], strict=True)
-        ]
+        folded = fold_readers((log_attention, candidate_at), in_dims[:2], count)
         support = _PointerSum.apply(*folded, candidates)  # type: ignore[no-untyped-call]
         return support.unflatten(0, (count, -1)), 0

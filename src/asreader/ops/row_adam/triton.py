@@ -20,21 +20,17 @@ import triton
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from asreader.ops import Workload
 from asreader.ops.grad_norm import find_clip_divisors
 from asreader.ops.gru.kernel_weights import EXTRA_COLUMNS, KernelWeights
 from asreader.ops.row_adam import BETAS, AdamRecipe, StackedParameter, kernels
+from asreader.ops.triton_support import supports_triton
 from asreader.ops.unique_rows import UniqueRows
 
 CORRECTED = 20_000
 """Steps after which Adam's corrections are 1 in float32."""
 
 
-def supports(workload: Workload) -> str | None:
-    """GPUs; a CPU only by Triton's interpreter."""
-    if workload.device.type != "cuda" and not triton.knobs.runtime.interpret:
-        return "runs on a GPU only"
-    return None
+supports = supports_triton
 
 
 class Adam:

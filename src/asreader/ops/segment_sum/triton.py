@@ -24,8 +24,8 @@ import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 
-from asreader.ops import Workload
 from asreader.ops.segment_sum import Positions, RowOrder, SegmentSum
+from asreader.ops.triton_support import supports_triton
 
 CHUNK = 64
 CLEARED = 16
@@ -34,11 +34,7 @@ DEPTH = 8
 """Loads that a thread of segment_sum.cu has in flight."""
 
 
-def supports(workload: Workload) -> str | None:
-    """GPUs; a CPU only by Triton's interpreter, if a test asks for it."""
-    if workload.device.type != "cuda" and not triton.knobs.runtime.interpret:
-        return "runs on a GPU only"
-    return None
+supports = supports_triton
 
 
 def start_sum(positions: Positions, like: Float[Tensor, "N U D columns"]) -> SegmentSum:

@@ -17,8 +17,8 @@ import triton.language as tl
 from jaxtyping import Int
 from torch import Tensor
 
-from asreader.ops import Workload
 from asreader.ops.segment_sum import Positions
+from asreader.ops.triton_support import supports_triton
 from asreader.ops.unique_rows import NO_WORD, UniqueRows
 
 BLOCK = 1024
@@ -26,11 +26,7 @@ SCANNED = 4096
 """Rows of a table, or places of a batch, that one program counts at the same time."""
 
 
-def supports(workload: Workload) -> str | None:
-    """GPUs; a CPU only by Triton's interpreter."""
-    if workload.device.type != "cuda" and not triton.knobs.runtime.interpret:
-        return "runs on a GPU only"
-    return None
+supports = supports_triton
 
 
 def find_unique_rows(
