@@ -41,7 +41,7 @@ def answer(
 ) -> None:
     """Measure answering: in batches, one question, a further one.
 
-    A further question is one about a document that was read before.
+    The time of another question is that on a document which is already read.
     """
     from asreader.benchmark.answering_speed import measure_answering
     from asreader.benchmark.training_speed import BenchmarkOptions
